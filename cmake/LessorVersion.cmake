@@ -1,0 +1,15 @@
+# lessor_read_version(<out> <header>): sets <out> to MAJOR.MINOR.PATCH as the header defines them.
+# The header is the only place where the version stands.
+function(lessor_read_version out header)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+  file(READ "${header}" text)
+  set(version "")
+  foreach(part IN ITEMS MAJOR MINOR PATCH)
+    if(NOT text MATCHES "#define LESSOR_VERSION_${part} ([0-9]+)")
+      message(FATAL_ERROR "${header} does not define LESSOR_VERSION_${part} as a number")
+    endif()
+    list(APPEND version "${CMAKE_MATCH_1}")
+  endforeach()
+  list(JOIN version "." version)
+  set(${out} "${version}" PARENT_SCOPE)
+endfunction()
