@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,7 +83,13 @@ absl::Status CheckHeaders(size_t index, HeaderList headers, const Limits& limits
 
 int64_t CountUtf8(std::string_view text) {
   int64_t characters = 0;
-  for (size_t i = 0; i < text.size(); ++characters) {
+  size_t i = 0;
+  // ASCII, eight at a time.
+  for (uint64_t eight = 0; i + 8 <= text.size(); i += 8, characters += 8) {
+    std::memcpy(&eight, text.data() + i, 8);
+    if ((eight & 0x8080808080808080U) != 0) break;
+  }
+  for (; i < text.size(); ++characters) {
     const auto lead = static_cast<unsigned char>(text[i]);
     size_t length = 1;
     uint32_t character = lead;
@@ -154,22 +161,26 @@ absl::Status CheckMaxRecords(int64_t max_records, const Limits& limits) {
 absl::Status CheckProduce(std::span<const Record> records, const Limits& limits,
                           int64_t& footprint) {
   if (records.empty()) return Invalid("a produce needs at least one record");
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (records[i].headers.empty()) continue;
-    absl::Status status = CheckHeaders(i, records[i].headers, limits);
-    if (!status.ok()) return status;
-  }
+  const auto most = static_cast<uint64_t>(limits.max_record_bytes);
   uint64_t total = 0;
   uint64_t held = 0;
+  size_t too_large = records.size();
   for (size_t i = 0; i < records.size(); ++i) {
-    const uint64_t size = SizeOf(records[i]);
-    if (size > static_cast<uint64_t>(limits.max_record_bytes)) {
-      return MakeError(Reason::kRecordTooLarge,
-                       fmt::format("record {} has {} bytes; at most {} are allowed", i, size,
-                                   limits.max_record_bytes));
+    uint64_t size = records[i].content.size();
+    held += size + Segment::kEntryBytes;
+    if (!records[i].headers.empty()) {
+      absl::Status status = CheckHeaders(i, records[i].headers, limits);
+      if (!status.ok()) return status;
+      held += Segment::Footprint(records[i]) - size - Segment::kEntryBytes;
+      size = SizeOf(records[i]);
     }
+    if (size > most && too_large == records.size()) too_large = i;
     total += size;
-    held += Segment::Footprint(records[i]);
+  }
+  if (too_large < records.size()) {
+    return MakeError(Reason::kRecordTooLarge,
+                     fmt::format("record {} has {} bytes; at most {} are allowed", too_large,
+                                 SizeOf(records[too_large]), limits.max_record_bytes));
   }
   if (total > static_cast<uint64_t>(limits.max_produce_bytes)) {
     return MakeError(Reason::kProduceTooLarge,

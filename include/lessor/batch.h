@@ -135,11 +135,14 @@ class PieceList {
   PieceList() = default;
   PieceList(const PieceList&) = default;
   PieceList& operator=(const PieceList&) = default;
-  PieceList(PieceList&& other) noexcept { *this = std::move(other); }
+  PieceList(PieceList&& other) noexcept
+      : front_{std::move(other.front_[0]), std::move(other.front_[1])},
+        more_(std::move(other.more_)),
+        count_(std::exchange(other.count_, 0)) {}
   PieceList& operator=(PieceList&& other) noexcept {
-    for (size_t i = 0; i < kInline; ++i) front_[i] = std::move(other.front_[i]);
-    more_ = std::move(other.more_);
-    count_ = std::exchange(other.count_, 0);
+    std::swap(front_, other.front_);
+    more_.swap(other.more_);
+    std::swap(count_, other.count_);
     return *this;
   }
   ~PieceList() = default;
@@ -156,7 +159,7 @@ class PieceList {
     ++count_;
   }
   void clear() {
-    for (Piece& piece : front_) piece = Piece();
+    for (size_t i = 0; i < kInline && i < count_; ++i) front_[i].segment = SegmentRef();
     more_.clear();
     count_ = 0;
   }

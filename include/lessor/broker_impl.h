@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -55,18 +56,18 @@ struct BasicBroker<Rules>::Impl {
   };
   using WaitingPtr = std::shared_ptr<Waiting>;
 
-  /// A stream and what surrounds its core.
-  struct Cell : std::enable_shared_from_this<Cell> {
+  /// A stream and what surrounds its core. Cells live as long as the Broker, and serve one stream
+  /// after another: whoever found a cell without a lock checks, under its lock, that it still is
+  /// the stream's.
+  struct Cell {
     enum class State { kReady, kLoading, kBroken };
 
-    explicit Cell(StreamId stream) : id(stream) {}
-
-    const StreamId id;
     std::mutex mutex;
     // Under the mutex:
+    StreamId id;                 ///< All zero while the cell serves no stream.
     std::unique_ptr<Core> core;  ///< Null if the store turned out not to have the stream.
     State state = State::kReady;
-    uint64_t epoch = 0;     ///< Loads so far.
+    uint64_t epoch = 0;     ///< Loads and streams so far.
     uint64_t sequence = 0;  ///< Changes submitted, counted as the store does.
     uint64_t durable = 0;   ///< Sequence known to be durable.
     Store::Ticket last;     ///< Of the last change.
@@ -78,7 +79,6 @@ struct BasicBroker<Rules>::Impl {
     bool trimming = false;
     StreamCounters counted;  ///< What the core counted, once `core` is null.
   };
-  using CellPtr = std::shared_ptr<Cell>;
 
   /// One pass of an operation through a cell's lock.
   struct Attempt {
@@ -133,26 +133,90 @@ struct BasicBroker<Rules>::Impl {
 
   // --- The directory ---
 
-  CellPtr FindCell(StreamId id) {
+  /// The cell that serves `id`, or null. It may serve another stream by the time it is locked.
+  Cell* FindCell(StreamId id) {
+    // A thread mostly stays with one stream. Cells never go away before their Broker, whose serial
+    // no other Broker of the process ever has.
+    struct Last {
+      uint64_t broker = 0;
+      StreamId stream;
+      Cell* cell = nullptr;
+    };
+    static thread_local Last last;
+    if (last.broker == serial && last.stream == id) return last.cell;
     const std::lock_guard lock(directory_mutex);
     const auto found = by_id.find(id);
-    return found == by_id.end() ? nullptr : found->second;
+    if (found == by_id.end()) return nullptr;
+    last = {serial, id, found->second};
+    return found->second;
   }
 
-  std::vector<CellPtr> AllCells() {
+  /// Locks the cell that serves `id`; a null one if there is none.
+  std::pair<Cell*, std::unique_lock<std::mutex>> LockCell(StreamId id) {
+    Cell* cell = FindCell(id);
+    if (cell == nullptr) return {};
+    std::unique_lock lock(cell->mutex);
+    if (cell->id == id) return {cell, std::move(lock)};
+    return {};  // Gone: no id is ever used again.
+  }
+
+  std::vector<Cell*> AllCells() {
     const std::lock_guard lock(directory_mutex);
     return oldest_first;
   }
 
-  /// Takes a stream that is deleted, or never came to be, out of the directory.
-  void Erase(const CellPtr& cell, const StreamCounters& counters) {
+  std::vector<StreamId> AllIds() {
     const std::lock_guard lock(directory_mutex);
-    const auto found = by_id.find(cell->id);
-    if (found == by_id.end() || found->second != cell) return;
-    by_id.erase(found);
-    std::erase(oldest_first, cell);
-    std::erase_if(by_name, [&](const auto& entry) { return entry.second == cell; });
-    Add(counters, retired);
+    std::vector<StreamId> ids_of_all;
+    for (Cell* cell : oldest_first) {
+      const std::lock_guard cell_lock(cell->mutex);
+      ids_of_all.push_back(cell->id);
+    }
+    return ids_of_all;
+  }
+
+  /// A cell for a new stream, not in the directory yet. Under the directory's lock.
+  Cell& TakeCell(StreamId id) {
+    if (spare.empty()) {
+      cells.push_back(std::make_unique<Cell>());
+      spare.push_back(cells.back().get());
+    }
+    Cell& cell = *spare.back();
+    spare.pop_back();
+    const std::lock_guard lock(cell.mutex);
+    cell.id = id;
+    return cell;
+  }
+
+  /// Takes a stream that is deleted, or never came to be, out of the directory.
+  void Erase(StreamId id) {
+    std::vector<WaitingPtr> wake;
+    {
+      const std::lock_guard lock(directory_mutex);
+      const auto found = by_id.find(id);
+      if (found == by_id.end()) return;
+      Cell& cell = *found->second;
+      by_id.erase(found);
+      std::erase(oldest_first, &cell);
+      std::erase_if(by_name, [&](const auto& entry) { return entry.second == &cell; });
+      spare.push_back(&cell);
+      const std::lock_guard cell_lock(cell.mutex);
+      Add(cell.core != nullptr ? cell.core->counters() : cell.counted, retired);
+      WakeAll(cell, wake);
+      for (const WaitingPtr& waiting : std::exchange(cell.for_load, {})) wake.push_back(waiting);
+      cell.id = StreamId();
+      cell.core = nullptr;
+      Account(cell);
+      ++cell.epoch;
+      cell.state = Cell::State::kReady;
+      cell.sequence = cell.durable = 0;
+      cell.last = Store::Ticket();
+      cell.reading.clear();
+      cell.trimmed = 0;
+      cell.trimming = false;
+      cell.counted = StreamCounters();
+    }
+    Notify(wake);
   }
 
   static void Add(const StreamCounters& from, StreamCounters& to) {
@@ -170,24 +234,26 @@ struct BasicBroker<Rules>::Impl {
   // --- The store ---
 
   /// Submits and applies a decided change. Under the lock.
-  void Commit(Attempt& attempt, const Change::What& what) {
+  template <class What>
+  void Commit(Attempt& attempt, const What& what) {
     Cell& cell = attempt.cell;
-    const Change change{attempt.core.now(), what};
-    cell.last = store.Submit(cell.id, change, cell.sequence++);
-    if (!attempt.core.Apply(change)) {
+    cell.last = store.Submit(cell.id, {attempt.core.now(), what}, cell.sequence++);
+    if (!attempt.core.ApplyNow(what)) {
       std::fputs("lessor: a change did not fit the state that it was decided for\n", stderr);
       std::abort();
     }
     attempt.changed = true;
-    attempt.nudge |= !std::holds_alternative<change::Renewed>(what) &&
-                     !std::holds_alternative<change::Granted>(what);
+    attempt.nudge |=
+        !std::is_same_v<What, change::Renewed> && !std::is_same_v<What, change::Granted>;
   }
 
   /// Loads the stream anew. Called, and returns, with the lock held; state is then ready or broken.
   void Reload(Cell& cell, std::unique_lock<std::mutex>& lock) {
+    const StreamId id = cell.id;
+    const uint64_t epoch = cell.epoch;
     cell.state = Cell::State::kLoading;
     lock.unlock();
-    absl::StatusOr<std::optional<Store::Loaded>> loaded = store.Load(cell.id);
+    absl::StatusOr<std::optional<Store::Loaded>> loaded = store.Load(id);
     std::unique_ptr<Core> core;
     bool good = loaded.ok();
     if (good && loaded->has_value()) {
@@ -195,6 +261,7 @@ struct BasicBroker<Rules>::Impl {
       good = core != nullptr;
     }
     lock.lock();
+    if (cell.epoch != epoch) return;  // It serves another stream now.
     std::vector<WaitingPtr> wake = std::exchange(cell.for_load, {});
     cell.state = good ? Cell::State::kReady : Cell::State::kBroken;
     if (good) {
@@ -219,6 +286,9 @@ struct BasicBroker<Rules>::Impl {
 
   /// True once the cell can be used; false if its store does not answer. With the lock held.
   bool Ready(Cell& cell, std::unique_lock<std::mutex>& lock) {
+    return cell.state == Cell::State::kReady || MakeReady(cell, lock);
+  }
+  bool MakeReady(Cell& cell, std::unique_lock<std::mutex>& lock) {
     if (cell.state == Cell::State::kBroken) Reload(cell, lock);
     while (cell.state == Cell::State::kLoading) {
       const auto waiting = std::make_shared<Waiting>();
@@ -259,6 +329,7 @@ struct BasicBroker<Rules>::Impl {
   /// Tells bytes_held what the core holds now. Under the lock.
   void Account(Cell& cell) {
     const int64_t held = cell.core == nullptr ? 0 : cell.core->log().footprint();
+    if (held == cell.accounted) return;
     bytes_held.fetch_add(held - cell.accounted, std::memory_order_relaxed);
     cell.accounted = held;
   }
@@ -278,7 +349,7 @@ struct BasicBroker<Rules>::Impl {
   /// cell's core is null if its store turned out not to have it.
   template <class Visit>
   void VisitAll(Instant now, Visit visit) {
-    for (const CellPtr& cell : AllCells()) {
+    for (Cell* cell : AllCells()) {
       std::vector<WaitingPtr> wake;
       bool nudge = false;
       {
@@ -320,7 +391,9 @@ struct BasicBroker<Rules>::Impl {
   /// or it sleeps past the next lease end. When that one has been served, this runs again and wakes
   /// the next: one waiter a deliverable batch. Under the lock.
   void ChooseWakes(Cell& cell, std::vector<WaitingPtr>& wake) {
-    if (cell.queues.empty()) return;
+    if (!cell.queues.empty()) ChooseWakesAmong(cell, wake);
+  }
+  void ChooseWakesAmong(Cell& cell, std::vector<WaitingPtr>& wake) {
     if (cell.core == nullptr || cell.core->deleted()) return WakeAll(cell, wake);
     for (const auto& [id, queue] : cell.queues) {
       const Sub* subscription = cell.core->Find(id);
@@ -354,9 +427,8 @@ struct BasicBroker<Rules>::Impl {
   /// Begins an attempt: sees the time. Under the lock, with a core.
   Attempt Begin(Cell& cell, Instant now) {
     Attempt attempt{.cell = cell, .core = *cell.core, .wake = {}, .trim = {}};
-    attempt.expiries_before = attempt.core.counters().expiries;
-    const bool watched = has_wake_up.load(std::memory_order_relaxed);
-    if (watched) {
+    if (has_wake_up.load(std::memory_order_relaxed)) {
+      attempt.expiries_before = attempt.core.counters().expiries;
       attempt.lease_end_before = attempt.core.NextLeaseEnd().value_or(Instant::Max());
     }
     attempt.core.Advance(now);
@@ -384,17 +456,18 @@ struct BasicBroker<Rules>::Impl {
 
   /// Lets the store free a bounded step of what is before `floor`, unless that turned out not to be
   /// durable. Under no lock.
-  void Trim(Cell& cell, Offset floor, bool durable) {
+  void Trim(Cell& cell, StreamId id, uint64_t epoch, Offset floor, bool durable) {
     constexpr size_t kBudget = size_t{1} << 20;
-    const bool done = durable && store.Trim(cell.id, floor, kBudget).value_or(true) == false;
+    const bool done = durable && store.Trim(id, floor, kBudget).value_or(true) == false;
     const std::lock_guard lock(cell.mutex);
+    if (cell.id != id) return;
     cell.trimming = false;
-    if (done) cell.trimmed = floor;
+    if (done && cell.epoch == epoch) cell.trimmed = floor;
   }
 
   /// Reads a segment for a consume and installs it. Under no lock.
-  absl::Status ReadSegment(Cell& cell, uint64_t epoch, Offset need) {
-    absl::StatusOr<SegmentRef> segment = store.Read(cell.id, need, *core_settings.pool);
+  absl::Status ReadSegment(Cell& cell, StreamId id, uint64_t epoch, Offset need) {
+    absl::StatusOr<SegmentRef> segment = store.Read(id, need, *core_settings.pool);
     if (!segment.ok()) {
       return MakeError(Reason::kReadFailed, segment.status().ToString());
     }
@@ -411,16 +484,15 @@ struct BasicBroker<Rules>::Impl {
              absl::Status* read_status = nullptr) {
     bool made_room = false;
     for (int tries = 0; tries < kMaxTries;) {
-      const CellPtr cell = FindCell(id);
+      auto [cell, lock] = LockCell(id);
       if (cell == nullptr) return MakeError(Reason::kNoSuchStream, "no such stream");
-      std::unique_lock lock(cell->mutex);
       if (!Ready(*cell, lock)) {
         return MakeError(Reason::kUnavailable, "the store does not answer");
       }
+      if (cell->id != id) continue;
       if (cell->core == nullptr) {
-        const StreamCounters counted = cell->counted;
         lock.unlock();
-        Erase(cell, counted);
+        Erase(id);
         continue;
       }
       Attempt attempt = Begin(*cell, now);
@@ -430,7 +502,6 @@ struct BasicBroker<Rules>::Impl {
       const uint64_t epoch = cell->epoch;
       const bool durable = ticket.durable || ticket.sequence <= cell->durable;
       const bool deleted = attempt.core.deleted();
-      const StreamCounters counters = deleted ? attempt.core.counters() : StreamCounters();
       const Instant until = waiting == nullptr ? Instant::Max() : waiting->until;
       lock.unlock();
 
@@ -443,17 +514,17 @@ struct BasicBroker<Rules>::Impl {
         clock.Wait(waiting->waiter, TimeOrNever(until));
         now = See();
       } else if (attempt.then == Attempt::Then::kRead) {
-        *read_status = ReadSegment(*cell, epoch, attempt.need);
+        *read_status = ReadSegment(*cell, id, epoch, attempt.need);
       }
       absl::Status status;
       if (!durable && attempt.then != Attempt::Then::kSleep) {
         status = store.Wait(ticket);
         if (status.ok()) {
           const std::lock_guard again(cell->mutex);
-          cell->durable = std::max(cell->durable, ticket.sequence);
+          if (cell->epoch == epoch) cell->durable = std::max(cell->durable, ticket.sequence);
         }
       }
-      if (attempt.trim) Trim(*cell, *attempt.trim, status.ok());
+      if (attempt.trim) Trim(*cell, id, epoch, *attempt.trim, status.ok());
       if (!status.ok()) {
         Recover(*cell, epoch);
         ++tries;
@@ -461,7 +532,7 @@ struct BasicBroker<Rules>::Impl {
         continue;
       }
       if (attempt.then != Attempt::Then::kAnswer) continue;
-      if (deleted) Erase(cell, counters);
+      if (deleted) Erase(id);
       return answer;
     }
     return MakeError(Reason::kUnavailable, "other writers came first every time");
@@ -500,7 +571,7 @@ struct BasicBroker<Rules>::Impl {
   template <class Decide>
   absl::Status RunDecision(StreamId id, Decide decide) {
     return Run<absl::Status>(id, See(), [&](Attempt& attempt, bool) {
-      const Decision decision = decide(attempt.core);
+      const auto decision = decide(attempt.core);
       if (decision.change) Commit(attempt, *decision.change);
       return Refusal(decision.refusal);
     });
@@ -556,8 +627,8 @@ struct BasicBroker<Rules>::Impl {
 
   absl::StatusOr<std::vector<StreamInfo>> List() {
     std::vector<StreamInfo> all;
-    for (const CellPtr& cell : AllCells()) {
-      absl::StatusOr<StreamInfo> info = GetInfo(cell->id);
+    for (const StreamId id : AllIds()) {
+      absl::StatusOr<StreamInfo> info = GetInfo(id);
       if (info.ok()) {
         all.push_back(*std::move(info));
       } else if (ReasonOf(info.status()) != Reason::kNoSuchStream) {
@@ -567,25 +638,26 @@ struct BasicBroker<Rules>::Impl {
     return all;
   }
 
-  /// Puts a new stream into the directory and submits its creation. Null if the name is taken, by
+  /// Puts a new stream into the directory and submits its creation. False if the name is taken, by
   /// `conflict`, or if there is no room for it.
-  CellPtr Add(StreamId id, const change::StreamCreated& created, Instant now, CellPtr& conflict) {
+  bool Add(StreamId id, const change::StreamCreated& created, Instant now, StreamId& conflict) {
     const std::string folded = FoldCase(created.name);
     const std::lock_guard directory_lock(directory_mutex);
     if (const auto found = by_name.find(folded); found != by_name.end()) {
-      conflict = found->second;
-      return nullptr;
+      const std::lock_guard lock(found->second->mutex);
+      conflict = found->second->id;
+      return false;
     }
-    if (static_cast<int64_t>(by_id.size()) >= limits().max_streams) return nullptr;
-    auto cell = std::make_shared<Cell>(id);
-    cell->core = std::make_unique<Core>(core_settings);
-    const std::lock_guard lock(cell->mutex);
-    Attempt attempt = Begin(*cell, now);
+    if (static_cast<int64_t>(by_id.size()) >= limits().max_streams) return false;
+    Cell& cell = TakeCell(id);
+    const std::lock_guard lock(cell.mutex);
+    cell.core = std::make_unique<Core>(core_settings);
+    Attempt attempt = Begin(cell, now);
     Commit(attempt, created);
-    by_id.emplace(id, cell);
-    by_name.emplace(folded, cell);
-    oldest_first.push_back(cell);
-    return cell;
+    by_id.emplace(id, &cell);
+    by_name.emplace(folded, &cell);
+    oldest_first.push_back(&cell);
+    return true;
   }
 
   absl::StatusOr<StreamInfo> Create(const StreamSettings& settings) {
@@ -602,12 +674,11 @@ struct BasicBroker<Rules>::Impl {
     for (int tries = 0; tries < kMaxTries; ++tries) {
       const auto id = FreshId<StreamId>();
       if (FindCell(id) != nullptr) continue;
-      CellPtr conflict;
-      const CellPtr cell = Add(id, created, now, conflict);
-      if (cell == nullptr) {
+      StreamId conflict;
+      if (!Add(id, created, now, conflict)) {
         // Refuse only for what is durable: looking at it waits for that, or makes it go.
-        if (conflict != nullptr) {
-          const absl::Status status = GetInfo(conflict->id).status();
+        if (conflict) {
+          const absl::Status status = GetInfo(conflict).status();
           if (status.ok()) return Refusal(Reason::kNameTaken);
           if (ReasonOf(status) != Reason::kNoSuchStream) return status;
           continue;
@@ -619,10 +690,10 @@ struct BasicBroker<Rules>::Impl {
         }
         continue;
       }
-      std::unique_lock lock(cell->mutex);
+      auto [cell, lock] = LockCell(id);
+      if (cell == nullptr || cell->core == nullptr) continue;  // Found not to have come to be.
       const Store::Ticket ticket = cell->last;
       const uint64_t epoch = cell->epoch;
-      if (cell->core == nullptr) continue;  // Already found not to have come to be.
       const StreamInfo info = InfoOf(id, *cell->core);
       lock.unlock();
       if (ticket.durable) return info;
@@ -695,21 +766,21 @@ struct BasicBroker<Rules>::Impl {
     }
     if (waiting == nullptr || subscription->HoldsLease(request.worker) ||
         IsFirst(cell, id, waiting)) {
-      std::optional<Offset> need;
-      const Decision decision =
-          core.DecideConsume(id, request.worker, request.max_records, fresh, need);
-      if (need) {
+      const ConsumeDecision decision =
+          core.DecideConsume(id, request.worker, request.max_records, fresh);
+      if (decision.need) {
         attempt.then = Attempt::Then::kRead;
-        attempt.need = *need;
+        attempt.need = *decision.need;
         cell.reading.emplace_back(id, request.worker);
         return Batch();
       }
-      if (decision.change) {
-        Commit(attempt, *decision.change);
-        if (const auto* renewed = std::get_if<change::Renewed>(&*decision.change)) {
-          core.CountRefresh();
-          return core.BatchOf(id, renewed->batch);
-        }
+      if (decision.renewed) {
+        Commit(attempt, *decision.renewed);
+        core.CountRefresh();
+        return core.BatchOf(id, decision.renewed->batch);
+      }
+      if (decision.granted) {
+        Commit(attempt, *decision.granted);
         WakeSharers(attempt, id, request.worker);
         return core.BatchOf(id, fresh);
       }
@@ -760,7 +831,7 @@ struct BasicBroker<Rules>::Impl {
                                   const WaitingPtr& waiting) {
     const auto fresh = FreshId<BatchId>();
     absl::Status read_status;
-    CellPtr left;  // Where a place in a queue, or a reading mark, was left.
+    Cell* left = nullptr;  // Where a place in a queue, or a reading mark, was left.
     bool reading = false;
     const auto stop_reading = [&](Cell& cell) {
       if (!std::exchange(reading, false)) return;
@@ -779,7 +850,7 @@ struct BasicBroker<Rules>::Impl {
             Dequeue(attempt.cell, key.subscription, waiting);
             left = nullptr;
           } else {
-            left = attempt.cell.shared_from_this();
+            left = &attempt.cell;
           }
           return batch;
         },
@@ -797,6 +868,8 @@ struct BasicBroker<Rules>::Impl {
     return answer;
   }
 
+  static inline std::atomic<uint64_t> last_serial = 0;
+  const uint64_t serial = ++last_serial;
   Clock& clock;
   IdSource& ids;
   Store& store;
@@ -809,10 +882,12 @@ struct BasicBroker<Rules>::Impl {
   std::atomic<bool> shutting_down = false;
 
   std::mutex directory_mutex;  // Before a cell's mutex, never after.
-  absl::flat_hash_map<StreamId, CellPtr> by_id;
-  std::map<std::string, CellPtr> by_name;
-  std::vector<CellPtr> oldest_first;
-  StreamCounters retired;  ///< Of streams that are gone.
+  absl::flat_hash_map<StreamId, Cell*> by_id;
+  std::map<std::string, Cell*> by_name;
+  std::vector<Cell*> oldest_first;
+  std::vector<std::unique_ptr<Cell>> cells;
+  std::vector<Cell*> spare;  ///< Of these, the ones that serve no stream.
+  StreamCounters retired;    ///< Of streams that are gone.
 
   std::mutex inside_mutex;
   uint64_t inside = 0;
@@ -834,20 +909,20 @@ absl::StatusOr<std::unique_ptr<BasicBroker<Rules>>> BasicBroker<Rules>::Open(
   absl::StatusOr<std::vector<Store::Loaded>> loaded = impl->store.Load();
   if (!loaded.ok()) return loaded.status();
   for (const Store::Loaded& stream : *loaded) {
-    auto cell = std::make_shared<typename Impl::Cell>(stream.stream);
-    cell->core = Impl::Core::Restore(impl->core_settings, stream);
-    if (cell->core == nullptr) {
+    auto& cell = impl->TakeCell(stream.stream);
+    cell.core = Impl::Core::Restore(impl->core_settings, stream);
+    if (cell.core == nullptr) {
       return MakeError(Reason::kInternal,
                        "the store's stream " + stream.stream.ToString() + " contradicts itself");
     }
-    cell->sequence = cell->durable = stream.sequence;
-    impl->latest = std::max(impl->latest.load(), cell->core->now());
-    impl->Account(*cell);
-    if (!impl->by_id.emplace(stream.stream, cell).second ||
-        !impl->by_name.emplace(FoldCase(cell->core->name()), cell).second) {
+    cell.sequence = cell.durable = stream.sequence;
+    impl->latest = std::max(impl->latest.load(), cell.core->now());
+    impl->Account(cell);
+    if (!impl->by_id.emplace(stream.stream, &cell).second ||
+        !impl->by_name.emplace(FoldCase(cell.core->name()), &cell).second) {
       return MakeError(Reason::kInternal, "the store has two streams of one name or id");
     }
-    impl->oldest_first.push_back(std::move(cell));
+    impl->oldest_first.push_back(&cell);
   }
   return std::unique_ptr<BasicBroker>(new BasicBroker(std::move(impl)));
 }
@@ -937,7 +1012,7 @@ void BasicBroker<Rules>::SetWakeUp(std::function<void()> wake_up) {
 template <class Rules>
 void BasicBroker<Rules>::Shutdown() {
   impl_->shutting_down.store(true, std::memory_order_release);
-  for (const auto& cell : impl_->AllCells()) {
+  for (auto* cell : impl_->AllCells()) {
     std::vector<typename Impl::WaitingPtr> wake;
     {
       const std::lock_guard lock(cell->mutex);
@@ -986,7 +1061,7 @@ absl::StatusOr<StreamInfo> BasicBroker<Rules>::UpdateStream(StreamId stream,
   using Answer = absl::StatusOr<StreamInfo>;
   return impl_->template Run<Answer>(
       stream, now, [&](typename Impl::Attempt& attempt, bool) -> Answer {
-        const Decision decision =
+        const auto decision =
             attempt.core.DecideUpdate(retention, update.http, update.worker_binding);
         if (!decision.change) return Impl::Refusal(decision.refusal);
         impl_->Commit(attempt, *decision.change);
@@ -1010,17 +1085,16 @@ absl::StatusOr<Appended> BasicBroker<Rules>::Produce(StreamId stream,
   using Answer = absl::StatusOr<Appended>;
   return impl_->template Run<Answer>(
       stream, now, [&](typename Impl::Attempt& attempt, bool made_room) -> Answer {
-        const Decision decision = attempt.core.DecideProduce(records);
+        const auto decision = attempt.core.DecideProduce(records);
         if (!decision.change) return Impl::Refusal(decision.refusal);
         if (!impl_->Reserve(attempt.cell, footprint)) {
           if (!made_room) attempt.then = Impl::Attempt::Then::kMakeRoom;
           return Impl::Refusal(Reason::kFull);
         }
         impl_->Commit(attempt, *decision.change);
-        const auto& appended = std::get<change::Appended>(*decision.change);
-        return Appended{.first = appended.first,
+        return Appended{.first = decision.change->first,
                         .count = records.size(),
-                        .timestamp = ToTime(appended.timestamp)};
+                        .timestamp = ToTime(decision.change->timestamp)};
       });
 }
 
@@ -1033,8 +1107,7 @@ absl::StatusOr<SubscriptionInfo> BasicBroker<Rules>::Subscribe(
   using Answer = absl::StatusOr<SubscriptionInfo>;
   return impl_->template Run<Answer>(
       stream, now, [&](typename Impl::Attempt& attempt, bool) -> Answer {
-        const Decision decision =
-            attempt.core.DecideSubscribe(settings.name, settings.start_at, fresh);
+        const auto decision = attempt.core.DecideSubscribe(settings.name, settings.start_at, fresh);
         if (decision.refusal != Reason::kNone) return Impl::Refusal(decision.refusal);
         if (decision.change) impl_->Commit(attempt, *decision.change);
         return Impl::InfoOf(*attempt.core.FindByName(settings.name));
@@ -1095,11 +1168,11 @@ absl::StatusOr<absl::Time> BasicBroker<Rules>::Extend(SubscriptionKey key, Batch
   using Answer = absl::StatusOr<absl::Time>;
   return impl_->template Run<Answer>(
       key.stream, now, [&](typename Impl::Attempt& attempt, bool) -> Answer {
-        const Decision decision = attempt.core.DecideExtend(key.subscription, batch, worker);
+        const auto decision = attempt.core.DecideExtend(key.subscription, batch, worker);
         if (!decision.change) return Impl::Refusal(decision.refusal);
         impl_->Commit(attempt, *decision.change);
         attempt.core.CountExtend();
-        return ToTime(std::get<change::Renewed>(*decision.change).leased_until);
+        return ToTime(decision.change->leased_until);
       });
 }
 

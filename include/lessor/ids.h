@@ -95,10 +95,11 @@ class IdSource {
   virtual RandomBits Next() = 0;
 };
 
-/// The operating system's random source, drawn in blocks. One for the process.
+/// Random bits from a generator a thread, seeded by the operating system. One source for the
+/// process.
 ///
-/// Threads: safe. After fork() the child repeats the ids left in the block: do not use lessor in a
-///   forked child that does not exec.
+/// Threads: safe. A forked child repeats its parent's ids: do not use lessor in one that does not
+///   exec.
 IdSource& SystemIdSource();
 
 }  // namespace lessor::inline LESSOR_ABI

@@ -21,6 +21,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "lessor/record.h"
@@ -59,28 +61,40 @@ class Segment {
   uint32_t count() const { return count_; }
   size_t capacity() const { return capacity_; }
 
-  /// True if one more record of this footprint and timestamp finds room.
-  bool Fits(size_t footprint, Instant timestamp) const {
+  /// Appends copies of records from the front of `records` while they fit, and says how many. One
+  /// whose timestamp is before base_time(), or more than 49 days after it, never fits.
+  size_t Append(std::span<const Record> records, Instant timestamp) {
     const int64_t delta = timestamp.ms - base_time_.ms;
-    return footprint <= capacity_ - used_ - kEntryBytes * count_ && delta >= 0 &&
-           delta <= int64_t{UINT32_MAX};
-  }
-
-  /// Appends a copy of `record`. Precondition: Fits(Footprint(record), timestamp).
-  void Append(const Record& record, Instant timestamp) {
-    const bool has_headers = !record.headers.empty();
-    if (has_headers) {
-      any_headers_ = true;
-      AppendHeaders(record.headers);
+    if (delta < 0 || delta > int64_t{UINT32_MAX}) return 0;
+    // Locals: writing bytes could, for all the compiler knows, change the members.
+    const uint64_t stamp = static_cast<uint64_t>(delta) << 32;
+    char* const bytes = this->bytes();
+    char* entry_at = EntryAt(count_);
+    size_t used = used_;
+    size_t appended = 0;
+    for (const Record& record : records) {
+      const auto room = static_cast<size_t>(entry_at + kEntryBytes - bytes) - used;
+      uint64_t headers_bit = 0;
+      if (record.headers.empty()) {
+        if (record.content.size() + kEntryBytes > room) break;
+      } else {
+        if (Footprint(record) > room) break;
+        used = AppendHeaders(record.headers, used);
+        headers_bit = kHeadersBit;
+        any_headers_ = true;
+      }
+      if (!record.content.empty()) {
+        std::memcpy(bytes + used, record.content.data(), record.content.size());
+        used += record.content.size();
+      }
+      const uint64_t entry = stamp | headers_bit | used;
+      std::memcpy(entry_at, &entry, sizeof entry);
+      entry_at -= kEntryBytes;
+      ++appended;
     }
-    if (!record.content.empty()) {
-      std::memcpy(bytes() + used_, record.content.data(), record.content.size());
-      used_ += static_cast<uint32_t>(record.content.size());
-    }
-    const uint64_t entry = static_cast<uint64_t>(timestamp.ms - base_time_.ms) << 32 |
-                           (has_headers ? kHeadersBit : 0U) | used_;
-    std::memcpy(EntryAt(count_), &entry, sizeof entry);
-    ++count_;
+    used_ = static_cast<uint32_t>(used);
+    count_ += static_cast<uint32_t>(appended);
+    return appended;
   }
 
   /// Where record `index` starts. Precondition, here and below: index < count().
@@ -139,29 +153,31 @@ class Segment {
     return entry;
   }
 
-  void AppendU32(size_t value) {
-    const auto word = static_cast<uint32_t>(value);
-    std::memcpy(bytes() + used_, &word, sizeof word);
-    used_ += static_cast<uint32_t>(sizeof word);
-  }
-  void AppendText(std::string_view text) {
-    if (text.empty()) return;
-    std::memcpy(bytes() + used_, text.data(), text.size());
-    used_ += static_cast<uint32_t>(text.size());
-  }
-  void AppendHeaders(HeaderList headers) {
+  /// Writes the headers' part of a record at `used`; gives where it ends.
+  size_t AppendHeaders(HeaderList headers, size_t used) {
+    const auto put_size = [&](size_t value) {
+      const auto word = static_cast<uint32_t>(value);
+      std::memcpy(bytes() + used, &word, sizeof word);
+      used += sizeof word;
+    };
+    const auto put_text = [&](std::string_view text) {
+      if (text.empty()) return;
+      std::memcpy(bytes() + used, text.data(), text.size());
+      used += text.size();
+    };
     size_t total = 0;
     for (const Header& header : headers) total += header.name.size() + header.value.size();
-    AppendU32(headers.size());
-    AppendU32(total);
+    put_size(headers.size());
+    put_size(total);
     for (const Header& header : headers) {
-      AppendU32(header.name.size());
-      AppendU32(header.value.size());
+      put_size(header.name.size());
+      put_size(header.value.size());
     }
     for (const Header& header : headers) {
-      AppendText(header.name);
-      AppendText(header.value);
+      put_text(header.name);
+      put_text(header.value);
     }
+    return used;
   }
 
   void Destroy();  // Gives the memory back to the pool.
@@ -187,7 +203,12 @@ class SegmentRef {
     if (segment_ != nullptr) segment_->references_.fetch_add(1, std::memory_order_relaxed);
   }
   SegmentRef(SegmentRef&& other) noexcept : segment_(std::exchange(other.segment_, nullptr)) {}
-  SegmentRef& operator=(SegmentRef other) noexcept {
+  SegmentRef& operator=(const SegmentRef& other) {
+    SegmentRef copy(other);
+    std::swap(segment_, copy.segment_);
+    return *this;
+  }
+  SegmentRef& operator=(SegmentRef&& other) noexcept {
     std::swap(segment_, other.segment_);
     return *this;
   }

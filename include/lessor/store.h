@@ -22,11 +22,11 @@ namespace lessor::inline LESSOR_ABI {
 
 /// A segment as a snapshot names it: enough to form batches and to apply retention, without bytes.
 struct SegmentIndex {
-  /// Consecutive records with one timestamp, and where they end.
+  /// Consecutive records with one timestamp, which leave by retention together.
   struct Run {
     uint32_t end = 0;        ///< Records of the segment up to and with this run.
+    uint32_t footprint = 0;  ///< Segment::Footprint summed over the segment up to this run's end.
     Instant timestamp;       ///< Of every record in the run.
-    uint64_t footprint = 0;  ///< Segment::Footprint summed over the segment up to this run's end.
 
     friend bool operator==(const Run&, const Run&) = default;
   };

@@ -377,6 +377,7 @@ class Runner {
     const std::vector<lessor::RecordView> records(batch.begin(), batch.end());
     mismatches_.CheckList("records", op.expect_records, records, Equal);
     std::vector<int64_t> timestamps;
+    timestamps.reserve(records.size());
     for (const lessor::RecordView record : records) {
       timestamps.push_back(SinceStart(record.timestamp()));
     }

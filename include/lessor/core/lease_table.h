@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -39,16 +39,18 @@ class LeaseTable {
  public:
   using Slot = LeaseSlot<What>;
 
-  Slot& operator[](uint32_t index) { return slots_[index]; }
-  const Slot& operator[](uint32_t index) const { return slots_[index]; }
+  Slot& operator[](uint32_t index) { return slot(index); }
+  const Slot& operator[](uint32_t index) const {
+    return slabs_[index / kSlabSlots][index % kSlabSlots];
+  }
 
   size_t active() const { return heap_.size(); }
 
   /// A slot for a lease that is active until `leased_until`. Its `what` is what Free() left.
   uint32_t Grant(Instant leased_until) {
     const uint32_t index = Take();
-    slots_[index].leased_until = leased_until;
-    slots_[index].heap_index = static_cast<uint32_t>(heap_.size());
+    slot(index).leased_until = leased_until;
+    slot(index).heap_index = static_cast<uint32_t>(heap_.size());
     heap_.push_back({leased_until, next_grant_++, index});
     SiftUp(heap_.size() - 1);
     return index;
@@ -57,23 +59,23 @@ class LeaseTable {
   /// A slot for a lease that has expired already.
   uint32_t GrantExpired(Instant leased_until) {
     const uint32_t index = Take();
-    slots_[index].leased_until = leased_until;
+    slot(index).leased_until = leased_until;
     return index;
   }
 
   /// Moves the end of an active lease.
   void Renew(uint32_t index, Instant leased_until) {
-    Slot& slot = slots_[index];
-    slot.leased_until = leased_until;
-    heap_[slot.heap_index].leased_until = leased_until;
-    Sift(slot.heap_index);
+    Slot& renewed = slot(index);
+    renewed.leased_until = leased_until;
+    heap_[renewed.heap_index].leased_until = leased_until;
+    Sift(renewed.heap_index);
   }
 
   /// Ends an active lease before its time.
   void End(uint32_t index) {
-    Slot& slot = slots_[index];
-    const size_t hole = slot.heap_index;
-    slot.heap_index = Slot::kNotActive;
+    Slot& ended = slot(index);
+    const size_t hole = ended.heap_index;
+    ended.heap_index = Slot::kNotActive;
     const Entry moved = heap_.back();
     heap_.pop_back();
     if (hole == heap_.size()) return;
@@ -119,11 +121,16 @@ class LeaseTable {
     }
   };
   static constexpr size_t kArity = 4;
+  static constexpr size_t kSlabSlots = 16;
+
+  Slot& slot(uint32_t index) { return slabs_[index / kSlabSlots][index % kSlabSlots]; }
 
   uint32_t Take() {
     if (free_.empty()) {
-      slots_.emplace_back();
-      return static_cast<uint32_t>(slots_.size() - 1);
+      if (taken_ == slabs_.size() * kSlabSlots) {
+        slabs_.push_back(std::make_unique<Slot[]>(kSlabSlots));
+      }
+      return static_cast<uint32_t>(taken_++);
     }
     const uint32_t index = free_.back();
     free_.pop_back();
@@ -132,7 +139,7 @@ class LeaseTable {
 
   void Put(size_t at, const Entry& entry) {
     heap_[at] = entry;
-    slots_[entry.slot].heap_index = static_cast<uint32_t>(at);
+    slot(entry.slot).heap_index = static_cast<uint32_t>(at);
   }
 
   void Sift(size_t at) {
@@ -168,7 +175,8 @@ class LeaseTable {
     Put(at, entry);
   }
 
-  std::deque<Slot> slots_;
+  std::vector<std::unique_ptr<Slot[]>> slabs_;
+  size_t taken_ = 0;  ///< Slots ever used; those in free_ are not in use now.
   std::vector<uint32_t> free_;
   std::vector<Entry> heap_;
   uint64_t next_grant_ = 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,14 +38,15 @@ class Log {
         end_(snapshot.end),
         newest_(snapshot.last_timestamp) {
     for (const SegmentIndex& index : snapshot.segments) {
-      if (index.runs.empty()) continue;
       entries_.push_back({index.base, index.runs.back().end, false, SegmentRef(), index.runs});
     }
-    for (size_t i = Find(begin_); i < entries_.size(); ++i) {
-      const Entry& entry = entries_[i];
-      footprint_ += Footprint(entry, std::max(begin_, entry.base), entry.end());
+    if (begin_ == end_) return;
+    const size_t first = Find(begin_);
+    begin_run_ = RunOf(entries_[first], begin_);
+    for (size_t i = first; i < entries_.size(); ++i) {
+      footprint_ += entries_[i].runs.back().footprint;
     }
-    NoteOldest();
+    if (begin_run_ > 0) footprint_ -= entries_[first].runs[begin_run_ - 1].footprint;
   }
 
   Offset begin() const { return begin_; }
@@ -54,23 +54,35 @@ class Log {
   /// The timestamp of the newest record ever appended; Instant::Min() before the first.
   Instant newest() const { return newest_; }
   /// The timestamp of the oldest retained record. Precondition: begin() < end().
-  Instant oldest() const { return oldest_; }
+  Instant oldest() const { return entries_[Find(begin_)].runs[begin_run_].timestamp; }
   /// What the retained records take; see Limits::max_bytes_held.
   int64_t footprint() const { return footprint_; }
 
   void Append(std::span<const Record> records, Instant timestamp) {
-    if (begin_ == end_) oldest_ = timestamp;
-    for (const Record& record : records) {
-      const size_t footprint = Segment::Footprint(record);
-      if (entries_.empty() || !entries_.back().growing ||
-          !entries_.back().segment->Fits(footprint, timestamp)) {
-        entries_.push_back({end_, 0, true, pool_->New(end_, timestamp, footprint), {}});
+    while (!records.empty()) {
+      if (head_ == entries_.size() || !entries_.back().growing) {
+        StartSegment(records.front(), timestamp);
       }
       Entry& tail = entries_.back();
-      tail.segment->Append(record, timestamp);
-      ++tail.count;
-      ++end_;
-      footprint_ += static_cast<int64_t>(footprint);
+      const size_t appended = tail.segment->Append(records, timestamp);
+      if (appended == 0) {
+        tail.growing = false;
+        tail.runs.shrink_to_fit();
+        continue;
+      }
+      const uint32_t first = tail.count;
+      tail.count += static_cast<uint32_t>(appended);
+      const size_t added = tail.segment->FootprintOfRange(first, tail.count);
+      const auto before = tail.runs.empty() ? 0 : tail.runs.back().footprint;
+      if (tail.runs.empty() || tail.runs.back().timestamp != timestamp) {
+        tail.runs.push_back({.timestamp = timestamp});
+      }
+      tail.runs.back().end = tail.count;
+      tail.runs.back().footprint = before + static_cast<uint32_t>(added);
+      if (begin_ == end_) begin_run_ = tail.runs.size() - 1;
+      end_ += appended;
+      footprint_ += static_cast<int64_t>(added);
+      records = records.subspan(appended);
     }
     newest_ = timestamp;
   }
@@ -78,38 +90,38 @@ class Log {
   /// Moves begin() past the records that are not retained at `now`. True if it moved.
   template <class Rules>
   bool ApplyRetention(Instant now, Millis retention) {
-    if (begin_ == end_ || Rules::IsRetained(oldest_, retention, now)) return false;
-    for (size_t i = Find(begin_); i < entries_.size(); ++i) {
-      const Entry& entry = entries_[i];
-      const Offset first = std::max(begin_, entry.base);
-      Offset low = first;
-      Offset high = entry.end();
-      if (Rules::IsRetained(TimestampOf(entry, high - 1), retention, now)) {
-        while (low < high) {
-          const Offset middle = low + (high - low) / 2;
-          if (Rules::IsRetained(TimestampOf(entry, middle), retention, now)) {
-            high = middle;
-          } else {
-            low = middle + 1;
-          }
-        }
+    const Offset before = begin_;
+    for (size_t i = begin_ < end_ ? Find(begin_) : entries_.size(); i < entries_.size(); ++i) {
+      const std::vector<Run>& runs = entries_[i].runs;
+      const uint32_t gone = begin_run_ == 0 ? 0 : runs[begin_run_ - 1].footprint;
+      size_t run = begin_run_;
+      if (!Rules::IsRetained(runs.back().timestamp, retention, now)) {
+        run = runs.size();
+      } else {
+        while (!Rules::IsRetained(runs[run].timestamp, retention, now)) ++run;
       }
-      footprint_ -= Footprint(entry, first, high);
-      begin_ = high;
-      if (high < entry.end()) break;
+      if (run == begin_run_) break;
+      begin_ = entries_[i].base + runs[run - 1].end;
+      footprint_ -= int64_t{runs[run - 1].footprint} - gone;
+      begin_run_ = run;
+      if (run < runs.size()) break;
+      begin_run_ = 0;
     }
-    NoteOldest();
-    return true;
+    return begin_ != before;
   }
 
   /// Forgets segments that lie wholly before begin() and `floor`.
   void DropBelow(Offset floor) {
     floor = std::min(floor, begin_);
-    while (!entries_.empty() && entries_.front().end() <= floor) entries_.pop_front();
-    hint_ = 0;
+    while (head_ < entries_.size() && entries_[head_].end() <= floor) entries_[head_++] = Entry();
+    if (head_ * 2 < entries_.size()) return;
+    // Half of the entries are empty: moving the others costs less than they took to fill.
+    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(head_));
+    hint_ -= std::min(hint_, head_);
+    head_ = 0;
   }
   /// The first offset that a segment is kept for; end() if none is.
-  Offset first_kept() const { return entries_.empty() ? end_ : entries_.front().base; }
+  Offset first_kept() const { return head_ == entries_.size() ? end_ : entries_[head_].base; }
 
   /// How much of [first, end) fits a batch with room for `records` and `bytes`.
   struct Fit {
@@ -155,21 +167,18 @@ class Log {
     return std::nullopt;
   }
 
-  /// Adds the pieces of `range` to `pieces`. Precondition: nothing of it is missing.
-  void AddPieces(OffsetRange range, PieceList& pieces) const {
+  /// Adds the pieces of `range` to `pieces`. False if some bytes of it are not in memory.
+  bool AddPieces(OffsetRange range, PieceList& pieces) const {
     Offset at = range.first;
     for (size_t i = Find(at); at < range.end; ++i) {
+      if (i == entries_.size() || !entries_[i].segment) return false;
       const Entry& entry = entries_[i];
       const Offset end = std::min(range.end, entry.end());
       pieces.push_back({entry.segment, static_cast<uint32_t>(at - entry.base),
                         static_cast<uint32_t>(end - entry.base)});
       at = end;
     }
-  }
-
-  /// True if every record of `range` is in a segment that is kept.
-  bool Keeps(OffsetRange range) const {
-    return range.first <= range.end && range.first >= first_kept() && range.end <= end_;
+    return true;
   }
 
   /// Gives a segment the bytes it lacked. False if `segment` is not the one asked for.
@@ -180,23 +189,14 @@ class Log {
     if (entry.segment) return true;
     if (!segment || segment->base() != base || segment->count() < entry.count) return false;
     entry.segment = std::move(segment);
-    entry.runs = {};
     return true;
   }
 
   std::vector<SegmentIndex> Index() const {
     std::vector<SegmentIndex> all;
-    for (const Entry& entry : entries_) {
-      SegmentIndex index{entry.base, entry.runs};
-      for (uint32_t i = 0; entry.segment && i < entry.count; ++i) {
-        const Instant timestamp = entry.segment->Timestamp(i);
-        if (index.runs.empty() || index.runs.back().timestamp != timestamp) {
-          index.runs.push_back({.end = 0, .timestamp = timestamp, .footprint = 0});
-        }
-        index.runs.back().end = i + 1;
-        index.runs.back().footprint = entry.segment->FootprintOfRange(0, i + 1);
-      }
-      all.push_back(std::move(index));
+    for (size_t at = head_; at < entries_.size(); ++at) {
+      const Entry& entry = entries_[at];
+      all.push_back({entry.base, entry.runs});
     }
     return all;
   }
@@ -209,58 +209,49 @@ class Log {
     uint32_t count = 0;
     bool growing = false;  ///< Made by Append, which may go on in it.
     SegmentRef segment;
-    std::vector<Run> runs;  ///< Only while `segment` is missing.
+    std::vector<Run> runs;
 
     Offset end() const { return base + count; }
   };
 
   /// The entry that holds `offset`; entries_.size() if none does.
   size_t Find(Offset offset) const {
-    if (hint_ < entries_.size() && entries_[hint_].base <= offset &&
-        offset < entries_[hint_].end()) {
-      return hint_;
+    // Most searches are for the oldest or the newest records, or go on where the last one ended.
+    if (head_ == entries_.size()) return head_;
+    for (const size_t likely : {entries_.size() - 1, head_, std::max(hint_, head_)}) {
+      if (likely < entries_.size() && entries_[likely].base <= offset &&
+          offset < entries_[likely].end()) {
+        return hint_ = likely;
+      }
     }
+    const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(head_);
     const auto after =
-        std::upper_bound(entries_.begin(), entries_.end(), offset,
+        std::upper_bound(first, entries_.end(), offset,
                          [](Offset value, const Entry& entry) { return value < entry.base; });
-    if (after == entries_.begin() || std::prev(after)->end() <= offset) return entries_.size();
+    if (after == first || std::prev(after)->end() <= offset) return entries_.size();
     return hint_ = static_cast<size_t>(std::prev(after) - entries_.begin());
   }
 
-  static const Run& RunOf(const Entry& entry, Offset offset) {
-    return *std::upper_bound(entry.runs.begin(), entry.runs.end(),
-                             static_cast<uint32_t>(offset - entry.base),
-                             [](uint32_t index, const Run& run) { return index < run.end; });
+  void StartSegment(const Record& first, Instant timestamp) {
+    entries_.push_back({end_, 0, true, pool_->New(end_, timestamp, Segment::Footprint(first)), {}});
   }
 
-  static Instant TimestampOf(const Entry& entry, Offset offset) {
-    return entry.segment ? entry.segment->Timestamp(static_cast<uint32_t>(offset - entry.base))
-                         : RunOf(entry, offset).timestamp;
-  }
-
-  /// Of a segment whose bytes are missing, `first` and `end` are ends of runs: all records of a run
-  /// leave at once.
-  static int64_t Footprint(const Entry& entry, Offset first, Offset end) {
-    if (first >= end) return 0;
-    if (entry.segment) {
-      return static_cast<int64_t>(entry.segment->FootprintOfRange(
-          static_cast<uint32_t>(first - entry.base), static_cast<uint32_t>(end - entry.base)));
-    }
-    const uint64_t before = first == entry.base ? 0 : RunOf(entry, first - 1).footprint;
-    return static_cast<int64_t>(RunOf(entry, end - 1).footprint - before);
-  }
-
-  void NoteOldest() {
-    if (begin_ < end_) oldest_ = TimestampOf(entries_[Find(begin_)], begin_);
+  /// The run that `offset` is in. Precondition: it is in the entry.
+  static size_t RunOf(const Entry& entry, Offset offset) {
+    const auto found = std::upper_bound(
+        entry.runs.begin(), entry.runs.end(), static_cast<uint32_t>(offset - entry.base),
+        [](uint32_t index, const Run& run) { return index < run.end; });
+    return static_cast<size_t>(found - entry.runs.begin());
   }
 
   std::shared_ptr<SegmentPool> pool_;
-  std::deque<Entry> entries_;
+  std::vector<Entry> entries_;  ///< From head_ on; those before are empty.
+  size_t head_ = 0;
   mutable size_t hint_ = 0;  ///< Where the last search ended.
   Offset begin_ = 0;
+  size_t begin_run_ = 0;  ///< The run of begin_, unless the log is empty.
   Offset end_ = 0;
   Instant newest_ = Instant::Min();
-  Instant oldest_ = Instant::Min();
   int64_t footprint_ = 0;
 };
 

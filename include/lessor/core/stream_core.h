@@ -4,7 +4,7 @@
 // An operation is three steps, so that a store can come between the last two:
 //   core.Advance(now);                     // time: leases end, records leave
 //   Decision decision = core.DecideX(...); // reads only: a refusal, nothing, or one change
-//   core.Apply({core.now(), *change});     // the change happens
+//   core.Apply(*decision.change);          // the change happens
 // Replaying stored changes through Apply() alone gives an equal core.
 #ifndef LESSOR_CORE_STREAM_CORE_H_
 #define LESSOR_CORE_STREAM_CORE_H_
@@ -40,9 +40,19 @@
 namespace lessor::inline LESSOR_ABI {
 
 /// What an operation is to do: be refused, change nothing, or make one change.
+template <class What>
 struct Decision {
   Reason refusal = Reason::kNone;
-  std::optional<Change::What> change;
+  std::optional<What> change = std::nullopt;
+};
+
+/// What a consume is to do: as Decision, with the change that it is, or wait for the bytes of
+/// segment `need`: Install() them and decide again.
+struct ConsumeDecision {
+  Reason refusal = Reason::kNone;
+  std::optional<Offset> need = std::nullopt;
+  std::optional<change::Renewed> renewed = std::nullopt;
+  std::optional<change::Granted> granted = std::nullopt;
 };
 
 /// What stays the same for every stream of one Broker.
@@ -106,18 +116,24 @@ class StreamCore {
 
   /// Sees the time: leases that are due end, records whose retention is over leave. S5, S23, S26.
   void Advance(Instant now) {
-    now_ = std::max(now_, now);
+    if (now > now_) MoveTo(now);
+  }
+
+ private:
+  void MoveTo(Instant now) {
+    now_ = now;
     if (deleted_) return;
     if (log_.template ApplyRetention<Rules>(now_, retention_)) DropSegments();
     if (!Rules::IsActive(now_, next_lease_end_)) {
       next_lease_end_ = Instant::Max();
       for (const auto& subscription : subscriptions_) {
-        subscription->Advance(now_, settings_->policy, log_, counters_);
+        subscription->ExpireLeases(now_, settings_->policy, counters_);
         NoteLeaseEnd(*subscription);
       }
     }
   }
 
+ public:
   /// When the first active lease ends.
   std::optional<Instant> NextLeaseEnd() const {
     std::optional<Instant> next;
@@ -143,94 +159,108 @@ class StreamCore {
 
   // Decisions. Each is for now(): advance first.
 
-  Decision DecideUpdate(std::optional<Millis> retention, std::optional<bool> http,
-                        std::optional<bool> worker_binding) const {
-    if (deleted_) return {.refusal = Reason::kNoSuchStream, .change = {}};
+  Decision<change::StreamUpdated> DecideUpdate(std::optional<Millis> retention,
+                                               std::optional<bool> http,
+                                               std::optional<bool> worker_binding) const {
+    if (deleted_) return {.refusal = Reason::kNoSuchStream};
     const change::StreamUpdated updated{.retention = retention.value_or(retention_),
                                         .http = http.value_or(http_),
                                         .worker_binding = worker_binding.value_or(worker_binding_)};
     if (!updated.http && !updated.worker_binding) {
-      return {.refusal = Reason::kInvalidArgument, .change = {}};
+      return {.refusal = Reason::kInvalidArgument};
     }
     return {.change = updated};
   }
 
-  Decision DecideDelete() const {
-    if (deleted_) return {.refusal = Reason::kNoSuchStream, .change = {}};
+  Decision<change::StreamDeleted> DecideDelete() const {
+    if (deleted_) return {.refusal = Reason::kNoSuchStream};
     return {.change = change::StreamDeleted{}};
   }
 
   /// `records` have been checked. Spec: S2, S3.
-  Decision DecideProduce(std::span<const Record> records) const {
-    if (deleted_) return {.refusal = Reason::kNoSuchStream, .change = {}};
+  Decision<change::Appended> DecideProduce(std::span<const Record> records) const {
+    if (deleted_) return {.refusal = Reason::kNoSuchStream};
     return {.change = change::Appended{.first = log_.end(),
                                        .timestamp = Rules::Timestamp(now_, log_.newest()),
                                        .records = records}};
   }
 
   /// No refusal and no change: the subscription exists. Spec: S8, S9.
-  Decision DecideSubscribe(std::string_view name, StartAt start_at, SubscriptionId fresh) {
-    if (deleted_) return {.refusal = Reason::kNoSuchStream, .change = {}};
+  Decision<change::Subscribed> DecideSubscribe(std::string_view name, StartAt start_at,
+                                               SubscriptionId fresh) {
+    if (deleted_) return {.refusal = Reason::kNoSuchStream};
     if (const Sub* existing = FindByName(name)) {
-      const bool same = existing->start_at() == start_at;
-      return {.refusal = same ? Reason::kNone : Reason::kNameTaken, .change = {}};
+      return {.refusal = existing->start_at() == start_at ? Reason::kNone : Reason::kNameTaken};
     }
     if (static_cast<int64_t>(subscriptions_.size()) >= settings_->limits.max_subscriptions) {
-      return {.refusal = Reason::kSubscriptionLimit, .change = {}};
+      return {.refusal = Reason::kSubscriptionLimit};
     }
+    if (Advanced(fresh) != nullptr) return {.refusal = Reason::kInternal};
     const Offset cursor = Rules::StartOffset(start_at, log_.begin(), log_.end());
     return {.change = change::Subscribed{
                 .subscription = fresh, .name = name, .start_at = start_at, .cursor = cursor}};
   }
 
-  Decision DecideUnsubscribe(SubscriptionId id) {
-    if (const Reason refusal = Lookup(id); refusal != Reason::kNone) return Refuse(refusal);
+  Decision<change::Unsubscribed> DecideUnsubscribe(SubscriptionId id) {
+    Reason refusal = Reason::kNone;
+    if (Lookup(id, refusal) == nullptr) return {.refusal = refusal};
     return {.change = change::Unsubscribed{.subscription = id}};
   }
 
-  /// Spec: S13-S16. If `need` is set, the decision waits for the bytes of that segment: Install()
-  /// them and decide again.
-  Decision DecideConsume(SubscriptionId id, std::string_view worker, int64_t max_records,
-                         BatchId fresh, std::optional<Offset>& need) {
-    if (const Reason refusal = Lookup(id); refusal != Reason::kNone) return Refuse(refusal);
-    const Sub* subscription = Advanced(id);
+  /// Spec: S13-S16. The ranges of a grant stay valid until the next decision.
+  ConsumeDecision DecideConsume(SubscriptionId id, std::string_view worker, int64_t max_records,
+                                BatchId fresh) {
+    ConsumeDecision decision;
+    const Sub* subscription = Lookup(id, decision.refusal);
+    if (subscription == nullptr) return decision;
     subscription->PlanConsume(worker, max_records, now_, settings_->lease, settings_->limits,
                               settings_->policy, log_, plan_);
     switch (plan_.kind) {
       case ConsumePlan::Kind::kNothing:
-        return {};
+        break;
       case ConsumePlan::Kind::kLeaseLimit:
-        return Refuse(Reason::kLeaseLimit);
+        decision.refusal = Reason::kLeaseLimit;
+        break;
       case ConsumePlan::Kind::kNeedSegment:
-        need = plan_.need;
-        return {};
+        decision.need = plan_.need;
+        break;
       case ConsumePlan::Kind::kRefresh:
-        return {.change = change::Renewed{
-                    .subscription = id, .batch = plan_.batch, .leased_until = plan_.leased_until}};
+        decision.renewed = {
+            .subscription = id, .batch = plan_.batch, .leased_until = plan_.leased_until};
+        break;
       case ConsumePlan::Kind::kGrant:
+        // An id that is in use is the id source's fault.
+        if (subscription->Find(fresh) != nullptr) {
+          decision.refusal = Reason::kInternal;
+          break;
+        }
+        decision.granted = {.subscription = id,
+                            .batch = fresh,
+                            .worker = worker,
+                            .leased_until = plan_.leased_until,
+                            .ranges = plan_.ranges};
         break;
     }
-    return {.change = change::Granted{.subscription = id,
-                                      .batch = fresh,
-                                      .worker = worker,
-                                      .leased_until = plan_.leased_until,
-                                      .ranges = plan_.ranges}};
+    return decision;
   }
 
   /// Spec: S20.
-  Decision DecideAck(SubscriptionId id, BatchId batch) {
+  Decision<change::Acked> DecideAck(SubscriptionId id, BatchId batch) {
     return DecideSettle<change::Acked>(id, batch);
   }
   /// Spec: S21.
-  Decision DecideNack(SubscriptionId id, BatchId batch) {
+  Decision<change::Released> DecideNack(SubscriptionId id, BatchId batch) {
     return DecideSettle<change::Released>(id, batch);
   }
   /// Spec: S22.
-  Decision DecideExtend(SubscriptionId id, BatchId batch, std::string_view worker) {
-    if (const Reason refusal = Lookup(id); refusal != Reason::kNone) return Refuse(refusal);
-    const auto* slot = Advanced(id)->Find(batch);
+  Decision<change::Renewed> DecideExtend(SubscriptionId id, BatchId batch,
+                                         std::string_view worker) {
+    Reason refusal = Reason::kNone;
+    const Sub* subscription = Lookup(id, refusal);
+    if (subscription == nullptr) return {.refusal = refusal};
+    const auto* slot = subscription->Find(batch);
     if (slot == nullptr || !Rules::MayExtend(slot->active(), slot->what.worker == worker)) {
-      return Refuse(Reason::kLeaseNotHeld);
+      return {.refusal = Reason::kLeaseNotHeld};
     }
     return {.change = change::Renewed{
                 .subscription = id,
@@ -243,7 +273,12 @@ class StreamCore {
   bool Apply(const Change& change) {
     Advance(change.now);
     if (deleted_) return false;
-    return std::visit([this](const auto& what) { return this->ApplyWhat(what); }, change.what);
+    return std::visit([this](const auto& what) { return this->ApplyNow(what); }, change.what);
+  }
+  /// The same at now(), for a change that was just decided.
+  template <class What>
+  bool ApplyNow(const What& what) {
+    return ApplyWhat(what);
   }
 
   /// The batch of an active lease whose bytes are in memory, as it was just granted or renewed.
@@ -280,8 +315,6 @@ class StreamCore {
   }
 
  private:
-  static Decision Refuse(Reason reason) { return {.refusal = reason, .change = {}}; }
-
   bool Take(const StreamSnapshot& snapshot) {
     created_ = true;
     now_ = snapshot.now;
@@ -319,25 +352,37 @@ class StreamCore {
     return at == snapshot.end;
   }
 
+  /// Advance() has ended leases; what retention removed is skipped when somebody looks.
   Sub* Advanced(SubscriptionId id) {
+    if (last_found_ == nullptr || last_found_->id() != id) {
+      last_found_ = Search(id);
+      if (last_found_ == nullptr) return nullptr;
+    }
+    last_found_->SkipBefore(log_.begin());
+    return last_found_;
+  }
+
+  Sub* Search(SubscriptionId id) const {
     for (const auto& subscription : subscriptions_) {
-      if (subscription->id() == id) {
-        subscription->Advance(now_, settings_->policy, log_, counters_);
-        return subscription.get();
-      }
+      if (subscription->id() == id) return subscription.get();
     }
     return nullptr;
   }
 
-  Reason Lookup(SubscriptionId id) {
-    if (deleted_) return Reason::kNoSuchStream;
-    return Advanced(id) == nullptr ? Reason::kNoSuchSubscription : Reason::kNone;
+  Sub* Lookup(SubscriptionId id, Reason& refusal) {
+    Sub* found = deleted_ ? nullptr : Advanced(id);
+    if (found == nullptr) {
+      refusal = deleted_ ? Reason::kNoSuchStream : Reason::kNoSuchSubscription;
+    }
+    return found;
   }
 
   template <class Settled>
-  Decision DecideSettle(SubscriptionId id, BatchId batch) {
-    if (const Reason refusal = Lookup(id); refusal != Reason::kNone) return Refuse(refusal);
-    if (Advanced(id)->Find(batch) == nullptr) return {};
+  Decision<Settled> DecideSettle(SubscriptionId id, BatchId batch) {
+    Reason refusal = Reason::kNone;
+    const Sub* subscription = Lookup(id, refusal);
+    if (subscription == nullptr) return {.refusal = refusal};
+    if (subscription->Find(batch) == nullptr) return {};
     return {.change = Settled{.subscription = id, .batch = batch}};
   }
 
@@ -372,12 +417,13 @@ class StreamCore {
     http_ = updated.http;
     worker_binding_ = updated.worker_binding;
     modified_at_ = now_;
-    Advance(now_);  // A shorter retention works at once.
+    MoveTo(now_);  // A shorter retention works at once.
     return true;
   }
 
   bool ApplyWhat(const change::StreamDeleted&) {
     deleted_ = true;
+    last_found_ = nullptr;
     subscriptions_.clear();
     log_ = Log(settings_->pool);
     return true;
@@ -399,6 +445,7 @@ class StreamCore {
   }
 
   bool ApplyWhat(const change::Unsubscribed& unsubscribed) {
+    last_found_ = nullptr;
     return std::erase_if(subscriptions_, [&](const auto& subscription) {
              return subscription->id() == unsubscribed.subscription;
            }) == 1;
@@ -442,6 +489,7 @@ class StreamCore {
   Instant modified_at_;
   Log log_;
   std::vector<std::unique_ptr<Sub>> subscriptions_;
+  Sub* last_found_ = nullptr;                ///< Where the last search ended.
   Instant next_lease_end_ = Instant::Max();  ///< No lease ends before it; may be early.
   StreamCounters counters_;
   ConsumePlan plan_;

@@ -66,8 +66,8 @@ struct ConsumePlan {
   std::vector<OffsetRange> ranges;  ///< Of kGrant, in log order, neighbours joined.
 };
 
-/// The state of one subscription. Its callers advance it before they look: Advance() ends leases
-/// that are due and skips records that retention removed.
+/// The state of one subscription. Its callers advance it before they look: ExpireLeases() ends
+/// leases that are due, then SkipBefore() skips records that retention removed.
 ///
 /// Spec: S11-S25, S30.
 template <class Rules>
@@ -142,16 +142,24 @@ class SubscriptionCore {
 
   uint64_t active_leases() const { return leases_.active(); }
   std::optional<Instant> NextLeaseEnd() const { return leases_.NextEnd(); }
-  /// Records that a consume could be given, after Advance(). Spec: S30.
+  /// Records that a consume could be given, once advanced. Spec: S30.
   uint64_t Available(const Log& log) const { return released_count_ + (log.end() - next_); }
 
-  /// Ends what is due at `now` (S17, S23), then skips what retention removed (S25).
-  void Advance(Instant now, const StreamPolicy& policy, const Log& log, StreamCounters& counters) {
+  /// Ends the leases that are due at `now`. Spec: S17, S23.
+  void ExpireLeases(Instant now, const StreamPolicy& policy, StreamCounters& counters) {
     leases_.ExpireDue(now, [&](uint32_t index) {
       ++counters.expiries;
       Expire(index, policy);
     });
-    SkipBefore(log.begin());
+  }
+
+  /// Skips what retention removed: released and never delivered records before `begin`. Spec: S25.
+  void SkipBefore(Offset begin) {
+    if (next_ < begin) {
+      skipped_ += begin - next_;
+      next_ = begin;
+    }
+    if (!released_.empty() && released_.begin()->first < begin) SkipReleasedBefore(begin);
   }
 
   Position GetPosition(const Log& log) const {
@@ -180,10 +188,12 @@ class SubscriptionCore {
 
   /// The slot of a batch that is active, or expired with nothing redelivered; null otherwise.
   const Slot* Find(BatchId batch) const {
-    const auto found = by_batch_.find(batch);
-    return found == by_batch_.end() ? nullptr : &leases_[found->second];
+    const uint32_t index = IndexOf(batch);
+    return index == kNoSlot ? nullptr : &leases_[index];
   }
-  bool HoldsLease(std::string_view worker) const { return by_worker_.contains(worker); }
+  bool HoldsLease(std::string_view worker) const {
+    return leases_.active() > 0 && by_worker_.contains(worker);
+  }
 
   /// Active leases in the order of granting.
   std::vector<const Slot*> ActiveLeases() const {
@@ -199,7 +209,8 @@ class SubscriptionCore {
                    const Limits& limits, const StreamPolicy& policy, const Log& log,
                    ConsumePlan& plan) const {
     plan.ranges.clear();
-    if (const auto held = by_worker_.find(worker); held != by_worker_.end()) {
+    if (const auto held = leases_.active() == 0 ? by_worker_.end() : by_worker_.find(worker);
+        held != by_worker_.end()) {
       const Slot& slot = leases_[held->second];
       if (slot.what.pieces.empty()) {
         for (const OffsetRange& range : slot.what.ranges) {
@@ -258,10 +269,7 @@ class SubscriptionCore {
   // decision always does, a damaged store's replay may not.
 
   bool Apply(const change::Granted& granted, const Log& log, StreamCounters& counters) {
-    if (granted.ranges.empty() || granted.worker.empty() || by_batch_.contains(granted.batch) ||
-        by_worker_.contains(granted.worker)) {
-      return false;
-    }
+    if (granted.ranges.empty() || granted.worker.empty() || !granted.batch) return false;
     uint64_t records = 0;
     Offset before = 0;
     for (const OffsetRange& range : granted.ranges) {
@@ -272,13 +280,19 @@ class SubscriptionCore {
     }
     const uint32_t index = leases_.Grant(granted.leased_until);
     Lease& lease = leases_[index].what;
-    lease.batch = granted.batch;
     lease.worker = granted.worker;
+    const bool first_lease = by_worker_.emplace(lease.worker, index).second;
+    if (!first_lease || !by_batch_.emplace(granted.batch, index).second) {
+      if (first_lease) by_worker_.erase(lease.worker);
+      leases_.End(index);
+      leases_.Free(index);
+      return false;
+    }
+    hint_ = index;
+    lease.batch = granted.batch;
     lease.group = next_group_++;
     lease.records = records;
     lease.ranges.assign(granted.ranges.begin(), granted.ranges.end());
-    by_batch_.emplace(granted.batch, index);
-    by_worker_.emplace(lease.worker, index);
     leased_ += records;
     const uint64_t fresh_from = next_;
     for (const OffsetRange& range : granted.ranges) {
@@ -293,10 +307,10 @@ class SubscriptionCore {
   }
 
   bool Apply(const change::Renewed& renewed, const Log& log) {
-    const auto found = by_batch_.find(renewed.batch);
-    if (found == by_batch_.end() || !leases_[found->second].active()) return false;
-    leases_.Renew(found->second, renewed.leased_until);
-    Materialize(leases_[found->second].what, log);
+    const uint32_t index = IndexOf(renewed.batch);
+    if (index == kNoSlot || !leases_[index].active()) return false;
+    leases_.Renew(index, renewed.leased_until);
+    Materialize(leases_[index].what, log);
     return true;
   }
 
@@ -371,6 +385,13 @@ class SubscriptionCore {
     }
   };
 
+  /// The slot of a batch that Find() knows. Most calls name the batch of the call before.
+  uint32_t IndexOf(BatchId batch) const {
+    if (hint_ != kNoSlot && batch && leases_[hint_].what.batch == batch) return hint_;
+    const auto found = by_batch_.find(batch);
+    return found == by_batch_.end() ? kNoSlot : hint_ = found->second;
+  }
+
   void Release(OffsetRange range, uint64_t group, uint32_t slot) {
     released_.emplace(range.first, Released{range.end, group, slot});
     released_count_ += range.size();
@@ -398,8 +419,7 @@ class SubscriptionCore {
     if (!settles) Forget(index);
   }
 
-  /// Drops released and never delivered records before `begin`.
-  void SkipBefore(Offset begin) {
+  void SkipReleasedBefore(Offset begin) {
     while (!released_.empty() && released_.begin()->first < begin) {
       const auto front = released_.begin();
       const OffsetRange range{front->first, std::min(front->second.end, begin)};
@@ -411,10 +431,6 @@ class SubscriptionCore {
       if (rest.slot != kNoSlot && (leases_[rest.slot].what.records -= range.size()) == 0) {
         Forget(rest.slot);
       }
-    }
-    if (next_ < begin) {
-      skipped_ += begin - next_;
-      next_ = begin;
     }
   }
 
@@ -461,9 +477,8 @@ class SubscriptionCore {
   /// Before `then`, its ranges are cut down to what it still stands for.
   template <class Then>
   bool Settle(BatchId batch, Then then) {
-    const auto found = by_batch_.find(batch);
-    if (found == by_batch_.end()) return false;
-    const uint32_t index = found->second;
+    const uint32_t index = IndexOf(batch);
+    if (index == kNoSlot) return false;
     Lease& lease = leases_[index].what;
     if (leases_[index].active()) {
       leases_.End(index);
@@ -487,6 +502,7 @@ class SubscriptionCore {
   void Forget(uint32_t index) {
     Lease& lease = leases_[index].what;
     by_batch_.erase(lease.batch);
+    lease.batch = BatchId();
     lease.pieces.clear();
     leases_.Free(index);
   }
@@ -494,9 +510,10 @@ class SubscriptionCore {
   static void Materialize(Lease& lease, const Log& log) {
     if (!lease.pieces.empty()) return;
     for (const OffsetRange& range : lease.ranges) {
-      if (!log.Keeps(range) || log.Missing(range)) return;
+      if (log.AddPieces(range, lease.pieces)) continue;
+      lease.pieces.clear();
+      return;
     }
-    for (const OffsetRange& range : lease.ranges) log.AddPieces(range, lease.pieces);
   }
 
   SubscriptionId id_;
@@ -514,6 +531,7 @@ class SubscriptionCore {
   /// Active leases; the keys are the leases' own texts.
   absl::flat_hash_map<std::string_view, uint32_t, TextHash, std::equal_to<>> by_worker_;
   std::map<Offset, Released> released_;
+  mutable uint32_t hint_ = kNoSlot;  ///< Where the last search for a batch ended.
 };
 
 }  // namespace lessor::inline LESSOR_ABI
