@@ -80,13 +80,9 @@ class HandwrittenQueue {
   }
 
   std::string RandomId() {
-    std::string id;
-    for (int word = 0; word < 2; ++word) {
-      uint64_t bits = random_();
-      for (int digit = 0; digit < 16; ++digit, bits >>= 4) {
-        id.push_back("0123456789abcdef"[bits & 15U]);
-      }
-    }
+    std::uniform_int_distribution<size_t> digit(0, 15);
+    std::string id(32, '0');
+    for (char& c : id) c = "0123456789abcdef"[digit(random_)];
     return id;
   }
 
