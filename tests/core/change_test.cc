@@ -440,7 +440,10 @@ TEST_CASE("a version or a kind that is not known is refused", "[change][S27]") {
     if (byte != 1) CHECK_FALSE(Decodes(c + "\x02\x00"s));
     if (byte >= std::variant_size_v<Change::What>) {
       CHECK_FALSE(Decodes("\x01"s + c + '\0'));
-      CHECK_FALSE(Decodes("\x01"s + c + std::string(64, '\0')));
+      std::string padded(66, '\0');
+      padded[0] = '\x01';
+      padded[1] = c;
+      CHECK_FALSE(Decodes(padded));
     }
   }
 }
