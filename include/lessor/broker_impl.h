@@ -397,13 +397,15 @@ struct BasicBroker<Rules>::Impl {
     if (cell.core == nullptr || cell.core->deleted()) return WakeAll(cell, wake);
     for (const auto& [id, queue] : cell.queues) {
       const Sub* subscription = cell.core->Find(id);
-      const WaitingPtr& first = queue.front();
       if (subscription == nullptr) {
         for (const WaitingPtr& waiting : queue) Wake(waiting, wake);
-      } else if (subscription->Available(cell.core->log()) > 0 &&
-                 !Rules::AtLeaseLimit(subscription->active_leases(), limits().max_active_leases)) {
-        Wake(first, wake);
-      } else if (subscription->NextLeaseEnd().value_or(Instant::Max()) < first->until) {
+        continue;
+      }
+      const WaitingPtr& first = queue.front();
+      const bool deliverable =
+          subscription->Available(cell.core->log()) > 0 &&
+          !Rules::AtLeaseLimit(subscription->active_leases(), limits().max_active_leases);
+      if (deliverable || subscription->NextLeaseEnd().value_or(Instant::Max()) < first->until) {
         Wake(first, wake);
       }
     }
@@ -458,11 +460,11 @@ struct BasicBroker<Rules>::Impl {
   /// durable. Under no lock.
   void Trim(Cell& cell, StreamId id, uint64_t epoch, Offset floor, bool durable) {
     constexpr size_t kBudget = size_t{1} << 20;
-    const bool done = durable && store.Trim(id, floor, kBudget).value_or(true) == false;
+    const bool more = !durable || store.Trim(id, floor, kBudget).value_or(true);
     const std::lock_guard lock(cell.mutex);
     if (cell.id != id) return;
     cell.trimming = false;
-    if (done && cell.epoch == epoch) cell.trimmed = floor;
+    if (!more && cell.epoch == epoch) cell.trimmed = floor;
   }
 
   /// Reads a segment for a consume and installs it. Under no lock.
