@@ -99,10 +99,10 @@ class BasicBroker final : public Service {
 
   /// Sets what is called after anything that may matter to a host with an event loop: records may
   /// have become available, or NextDeadline() moved earlier. Replaces the one before; an empty one
-  /// ends it, and once this returns no call of the former is under way unless on this thread.
+  /// ends it. It is kept until its last call has returned, which may be after this has.
   ///
   /// Threads: called on the thread whose operation caused it, under no lock, from several at once.
-  ///   It may call the Broker, though not SetWakeUp.
+  ///   It may call the Broker; posting an event to the loop is what it is for.
   void SetWakeUp(std::function<void()> wake_up);
 
   /// Ends every blocked call, and every later wait, with Reason::kCancelled; returns when no thread

@@ -911,12 +911,14 @@ absl::StatusOr<std::unique_ptr<BasicBroker<Rules>>> BasicBroker<Rules>::Open(
   absl::StatusOr<std::vector<Store::Loaded>> loaded = impl->store.Load();
   if (!loaded.ok()) return loaded.status();
   for (const Store::Loaded& stream : *loaded) {
-    auto& cell = impl->TakeCell(stream.stream);
-    cell.core = Impl::Core::Restore(impl->core_settings, stream);
-    if (cell.core == nullptr) {
+    std::unique_ptr<typename Impl::Core> core = Impl::Core::Restore(impl->core_settings, stream);
+    if (core == nullptr) {
       return MakeError(Reason::kInternal,
                        "the store's stream " + stream.stream.ToString() + " contradicts itself");
     }
+    if (core->deleted()) continue;
+    auto& cell = impl->TakeCell(stream.stream);
+    cell.core = std::move(core);
     cell.sequence = cell.durable = stream.sequence;
     impl->latest = std::max(impl->latest.load(), cell.core->now());
     impl->Account(cell);
