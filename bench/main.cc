@@ -25,7 +25,9 @@ class Medians : public benchmark::ConsoleReporter {
       if (run.run_type == Run::RT_Aggregate) {
         const auto items = run.counters.find("items_per_second");
         if (items != run.counters.end()) {
-          items_per_second_[run.run_name.function_name + "/" + run.run_name.args] = items->second;
+          std::string name = run.run_name.function_name;
+          if (!run.run_name.args.empty()) name += "/" + run.run_name.args;
+          items_per_second_[name] = items->second;
         }
       }
       shown.push_back(run);
