@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lessor/clock.h"
+#include "lessor/export.h"
 #include "lessor/ids.h"
 #include "lessor/limits.h"
 #include "lessor/policy.h"
@@ -138,7 +139,7 @@ class BasicBroker final : public Service {
 };
 
 struct StandardRules;
-extern template class BasicBroker<StandardRules>;
+extern template class LESSOR_EXTERN_TEMPLATE_EXPORT BasicBroker<StandardRules>;
 using Broker = BasicBroker<StandardRules>;
 
 }  // namespace lessor::inline LESSOR_ABI

@@ -106,6 +106,9 @@ struct BasicBroker<Rules>::Impl {
 
   const Limits& limits() const { return core_settings.limits; }
 
+  /// How often an operation is decided again before it gives up.
+  static constexpr int kMaxTries = 100;
+
   // --- Time and ids ---
 
   /// Reads the clock, once a call. Time never goes back (S26).
@@ -117,13 +120,15 @@ struct BasicBroker<Rules>::Impl {
     return std::max(now, seen);
   }
 
+  /// An id from the source; all zero, which is refused, only if the source gives nothing else.
   template <class AnyId>
   AnyId FreshId() {
-    RandomBits bits;
-    do {
-      bits = ids.Next();
-    } while ((bits.high | bits.low) == 0);
-    return {bits.high, bits.low};
+    AnyId id;
+    for (int tries = 0; tries < kMaxTries && !id; ++tries) {
+      const RandomBits bits = ids.Next();
+      id = {bits.high, bits.low};
+    }
+    return id;
   }
 
   static absl::Time TimeOrNever(std::optional<Instant> instant) {
@@ -191,6 +196,7 @@ struct BasicBroker<Rules>::Impl {
   /// Takes a stream that is deleted, or never came to be, out of the directory.
   void Erase(StreamId id) {
     std::vector<WaitingPtr> wake;
+    std::unique_ptr<Core> core;  // Freed after the locks: it may be large.
     {
       const std::lock_guard lock(directory_mutex);
       const auto found = by_id.find(id);
@@ -205,7 +211,7 @@ struct BasicBroker<Rules>::Impl {
       WakeAll(cell, wake);
       for (const WaitingPtr& waiting : std::exchange(cell.for_load, {})) wake.push_back(waiting);
       cell.id = StreamId();
-      cell.core = nullptr;
+      core = std::move(cell.core);
       Account(cell);
       ++cell.epoch;
       cell.state = Cell::State::kReady;
@@ -424,8 +430,6 @@ struct BasicBroker<Rules>::Impl {
 
   // --- Operations ---
 
-  static constexpr int kMaxTries = 100;
-
   /// Begins an attempt: sees the time. Under the lock, with a core.
   Attempt Begin(Cell& cell, Instant now) {
     Attempt attempt{.cell = cell, .core = *cell.core, .wake = {}, .trim = {}};
@@ -447,7 +451,9 @@ struct BasicBroker<Rules>::Impl {
           attempt.core.counters().expiries != attempt.expiries_before ||
           attempt.core.NextLeaseEnd().value_or(Instant::Max()) < attempt.lease_end_before;
     }
-    if (!in_memory && !cell.trimming && attempt.core.log().begin() > cell.trimmed) {
+    // Not before a sleep: what it saw may not be durable yet.
+    if (!in_memory && attempt.then != Attempt::Then::kSleep && !cell.trimming &&
+        attempt.core.log().begin() > cell.trimmed) {
       const Offset floor = attempt.core.Floor();
       if (floor > cell.trimmed) {
         cell.trimming = true;
@@ -564,6 +570,8 @@ struct BasicBroker<Rules>::Impl {
         return MakeError(reason, "a consume of this worker is still reading its batch");
       case Reason::kCancelled:
         return MakeError(reason, "the wait was ended");
+      case Reason::kInternal:
+        return MakeError(reason, "the id source repeats itself");
       default:
         return MakeError(reason, FactsOf(reason).name);
     }
@@ -675,7 +683,9 @@ struct BasicBroker<Rules>::Impl {
                                         .worker_binding = settings.worker_binding};
     for (int tries = 0; tries < kMaxTries; ++tries) {
       const auto id = FreshId<StreamId>();
-      if (FindCell(id) != nullptr) continue;
+      if (!id || FindCell(id) != nullptr) {
+        return MakeError(Reason::kInternal, "the id source repeats itself");
+      }
       StreamId conflict;
       if (!Add(id, created, now, conflict)) {
         // Refuse only for what is durable: looking at it waits for that, or makes it go.

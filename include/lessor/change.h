@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lessor/export.h"
 #include "lessor/ids.h"
 #include "lessor/record.h"
 #include "lessor/time.h"
@@ -99,14 +100,14 @@ struct Change {
 };
 
 /// `change` as bytes: versioned, self-contained, the same on every machine.
-std::string EncodeChange(const Change& change);
+LESSOR_EXPORT std::string EncodeChange(const Change& change);
 
 /// A decoded change and the arrays that it refers to.
 /// Lifetime: its texts borrow from the bytes that were decoded.
 class DecodedChange {
  public:
   /// kInternal if `bytes` are not a change that this version knows.
-  static absl::StatusOr<DecodedChange> Decode(std::string_view bytes);
+  LESSOR_EXPORT static absl::StatusOr<DecodedChange> Decode(std::string_view bytes);
 
   const Change& operator*() const { return change_; }
   const Change* operator->() const { return &change_; }

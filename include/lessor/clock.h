@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "absl/time/time.h"
+#include "lessor/export.h"
 #include "lessor/version.h"
 
 namespace lessor::inline LESSOR_ABI {
@@ -58,7 +59,7 @@ class Waiter {
 /// Threads: both functions are called from any thread, at once from several, under no lock of
 ///   lessor's.
 /// Lifetime: outlives the Broker that it was given to.
-class Clock {
+class LESSOR_EXPORT Clock {
  public:
   virtual ~Clock() = default;
 
@@ -79,7 +80,7 @@ class Clock {
 ///   exact.
 /// Threads: safe.
 /// Spec: S26.
-Clock& SystemClock();
+LESSOR_EXPORT Clock& SystemClock();
 
 }  // namespace lessor::inline LESSOR_ABI
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "lessor/export.h"
 #include "lessor/version.h"
 
 namespace lessor::inline LESSOR_ABI {
@@ -64,7 +65,7 @@ enum class Reason {
 };
 
 /// The reason a status carries. kNone for an OK status and for one that lessor did not make.
-Reason ReasonOf(const absl::Status& status);
+LESSOR_EXPORT Reason ReasonOf(const absl::Status& status);
 
 /// What the table says about a reason.
 struct ReasonFacts {
@@ -73,13 +74,13 @@ struct ReasonFacts {
   int wire_code;            ///< The hosted service's code; 0 where it has none.
   bool retry_same_request;  ///< Whether the same request may succeed later, unchanged.
 };
-const ReasonFacts& FactsOf(Reason reason);
+LESSOR_EXPORT const ReasonFacts& FactsOf(Reason reason);
 
 /// ReasonOf() and FactsOf() in one: 0 for OK and for a status without a wire code.
-int WireCodeOf(const absl::Status& status);
+LESSOR_EXPORT int WireCodeOf(const absl::Status& status);
 
 /// A status with the reason's code, carrying the reason. For implementations of Service and Store.
-absl::Status MakeError(Reason reason, std::string_view message);
+LESSOR_EXPORT absl::Status MakeError(Reason reason, std::string_view message);
 
 }  // namespace lessor::inline LESSOR_ABI
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "lessor/export.h"
 #include "lessor/version.h"
 
 namespace lessor::inline LESSOR_ABI {
@@ -87,11 +88,12 @@ struct RandomBits {
 ///
 /// Threads: Next() is called from any thread, at once from several, and under no lock of lessor's.
 /// Lifetime: outlives the Broker that it was given to.
-class IdSource {
+class LESSOR_EXPORT IdSource {
  public:
   virtual ~IdSource() = default;
 
-  /// Bits that no earlier call returned. All-zero bits are asked for again.
+  /// Bits that no earlier call returned. All-zero bits are asked for again; a call that is given an
+  /// id in use, or nothing but zeros, is refused with kInternal.
   virtual RandomBits Next() = 0;
 };
 
@@ -100,7 +102,7 @@ class IdSource {
 ///
 /// Threads: safe. A forked child repeats its parent's ids: do not use lessor in one that does not
 ///   exec.
-IdSource& SystemIdSource();
+LESSOR_EXPORT IdSource& SystemIdSource();
 
 }  // namespace lessor::inline LESSOR_ABI
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lessor/export.h"
 #include "lessor/version.h"
 
 namespace lessor::inline LESSOR_ABI {
@@ -50,7 +51,7 @@ struct Limits {
   int64_t max_bytes_held = std::numeric_limits<int64_t>::max();
 
   /// OK, or Reason::kInvalidArgument naming the first field that is out of range.
-  absl::Status Check() const;
+  LESSOR_EXPORT absl::Status Check() const;
 };
 
 }  // namespace lessor::inline LESSOR_ABI

@@ -25,6 +25,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lessor/export.h"
 #include "lessor/record.h"
 #include "lessor/time.h"
 #include "lessor/version.h"
@@ -180,7 +181,7 @@ class Segment {
     return used;
   }
 
-  void Destroy();  // Gives the memory back to the pool.
+  LESSOR_EXPORT void Destroy();  // Gives the memory back to the pool.
 
   std::atomic<uint32_t> references_{1};
   bool any_headers_ = false;

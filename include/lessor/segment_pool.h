@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "lessor/export.h"
 #include "lessor/record.h"
 #include "lessor/segment.h"
 #include "lessor/time.h"
@@ -16,7 +17,7 @@ namespace lessor::inline LESSOR_ABI {
 /// a stream in a steady state touches no new memory.
 ///
 /// Threads: safe; a segment may be freed on any thread, after the Broker is gone too.
-class SegmentPool : public std::enable_shared_from_this<SegmentPool> {
+class LESSOR_EXPORT SegmentPool : public std::enable_shared_from_this<SegmentPool> {
  public:
   /// `spare_blocks`: how many freed blocks are kept at most.
   static std::shared_ptr<SegmentPool> Create(size_t spare_blocks = 64);

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "lessor/batch.h"
 #include "lessor/change.h"
+#include "lessor/export.h"
 #include "lessor/ids.h"
 #include "lessor/position.h"
 #include "lessor/record.h"
@@ -99,7 +100,7 @@ struct ConsumeRequest {
 /// Threads: every implementation's functions may be called from any thread at once.
 /// Lifetime: outlives its handles.
 /// Spec: S1-S31.
-class Service {
+class LESSOR_EXPORT Service {
  public:
   virtual ~Service() = default;
 

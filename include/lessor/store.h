@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lessor/change.h"
+#include "lessor/export.h"
 #include "lessor/ids.h"
 #include "lessor/record.h"
 #include "lessor/segment.h"
@@ -102,7 +103,7 @@ struct StreamSnapshot {
 ///   once with any other.
 /// Lifetime: outlives the Broker.
 /// Spec: S27.
-class Store {
+class LESSOR_EXPORT Store {
  public:
   /// A stream as the store has it. Sequence = number of changes ever accepted.
   struct Loaded {
@@ -153,7 +154,7 @@ class Store {
 };
 
 /// The store of a Broker that keeps nothing beyond its own memory. One for the process.
-Store& MemoryStore();
+LESSOR_EXPORT Store& MemoryStore();
 
 }  // namespace lessor::inline LESSOR_ABI
 

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lessor/batch.h"
+#include "lessor/export.h"
 #include "lessor/ids.h"
 #include "lessor/record.h"
 #include "lessor/service.h"
@@ -135,7 +136,7 @@ class Stream {
     return Subscription(*service_, {id_, info->id});
   }
   /// The subscription with this name, ignoring case. Errors: kNoSuchSubscription. Spec: S10.
-  absl::StatusOr<Subscription> OpenSubscription(std::string_view name) const;
+  LESSOR_EXPORT absl::StatusOr<Subscription> OpenSubscription(std::string_view name) const;
   /// All subscriptions, oldest first. Spec: S10.
   absl::StatusOr<std::vector<SubscriptionInfo>> ListSubscriptions() const {
     return service_->ListSubscriptions(id_, std::nullopt);

@@ -7,6 +7,7 @@
 
 #include "lessor/core/log.h"
 #include "lessor/core/subscription_core.h"
+#include "lessor/export.h"
 #include "lessor/limits.h"
 #include "lessor/policy.h"
 #include "lessor/position.h"
@@ -16,7 +17,7 @@
 namespace lessor::inline LESSOR_ABI {
 
 /// The sentence of `explanation`, whose other fields are set.
-std::string SentenceOf(const Explanation& explanation, Instant now);
+LESSOR_EXPORT std::string SentenceOf(const Explanation& explanation, Instant now);
 
 /// What a consume at `now` by a worker without a lease would give, and why. Spec: S30.
 template <class Rules>

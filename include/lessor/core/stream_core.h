@@ -195,7 +195,8 @@ class StreamCore {
     if (static_cast<int64_t>(subscriptions_.size()) >= settings_->limits.max_subscriptions) {
       return {.refusal = Reason::kSubscriptionLimit};
     }
-    if (Advanced(fresh) != nullptr) return {.refusal = Reason::kInternal};
+    // An id that is in use, or none at all, is the id source's fault.
+    if (!fresh || Advanced(fresh) != nullptr) return {.refusal = Reason::kInternal};
     const Offset cursor = Rules::StartOffset(start_at, log_.begin(), log_.end());
     return {.change = change::Subscribed{
                 .subscription = fresh, .name = name, .start_at = start_at, .cursor = cursor}};
@@ -229,8 +230,7 @@ class StreamCore {
             .subscription = id, .batch = plan_.batch, .leased_until = plan_.leased_until};
         break;
       case ConsumePlan::Kind::kGrant:
-        // An id that is in use is the id source's fault.
-        if (subscription->Find(fresh) != nullptr) {
+        if (!fresh || subscription->Find(fresh) != nullptr) {
           decision.refusal = Reason::kInternal;
           break;
         }

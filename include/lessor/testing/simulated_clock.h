@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "lessor/clock.h"
+#include "lessor/export.h"
 #include "lessor/version.h"
 
 namespace lessor_testing::inline LESSOR_ABI {
@@ -21,7 +22,7 @@ namespace lessor_testing::inline LESSOR_ABI {
 ///   lessor::Broker broker({.clock = &clock});
 ///   ... consume ...
 ///   clock.Advance(absl::Seconds(300));  // the lease has expired
-class SimulatedClock final : public lessor::Clock {
+class LESSOR_TESTING_EXPORT SimulatedClock final : public lessor::Clock {
  public:
   /// Starts at `start`; the default is an instant in 2026 that no test should depend on.
   explicit SimulatedClock(absl::Time start = absl::FromUnixMillis(1'790'164'800'000));
