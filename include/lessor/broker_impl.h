@@ -72,7 +72,8 @@ struct BasicBroker<Rules>::Impl {
     uint64_t durable = 0;   ///< Sequence known to be durable.
     Store::Ticket last;     ///< Of the last change.
     std::vector<WaitingPtr> for_load;
-    std::map<SubscriptionId, std::list<WaitingPtr>> queues;       ///< No queue is empty.
+    std::map<SubscriptionId, std::list<WaitingPtr>> queues;  ///< No queue is empty.
+    Instant soonest_deadline = Instant::Max();  ///< No queued deadline is before it; may be early.
     std::vector<std::pair<SubscriptionId, std::string>> reading;  ///< Consumes reading a segment.
     int64_t accounted = 0;  ///< The core's part of bytes_held.
     Offset trimmed = 0;     ///< The store was told to free what is before it.
@@ -318,6 +319,12 @@ struct BasicBroker<Rules>::Impl {
     }
   }
 
+  /// After a Wait of `epoch` has succeeded: nobody need wait for that ticket again.
+  static void NoteDurable(Cell& cell, uint64_t epoch, const Store::Ticket& ticket) {
+    const std::lock_guard lock(cell.mutex);
+    if (cell.epoch == epoch) cell.durable = std::max(cell.durable, ticket.sequence);
+  }
+
   /// What a failed Wait tells the caller whose change it was.
   static absl::Status Failure(const absl::Status& status) {
     switch (ReasonOf(status)) {
@@ -352,13 +359,17 @@ struct BasicBroker<Rules>::Impl {
   }
 
   /// Lets every stream see the time and calls visit(cell, counters) for it, under its lock. The
-  /// cell's core is null if its store turned out not to have it.
+  /// cell's core is null if its store turned out not to have it. Gives what streams that are gone
+  /// have counted, of the same instant: no stream comes or goes meanwhile.
   template <class Visit>
-  void VisitAll(Instant now, Visit visit) {
-    for (Cell* cell : AllCells()) {
-      std::vector<WaitingPtr> wake;
-      bool nudge = false;
-      {
+  StreamCounters VisitAll(Instant now, Visit visit) {
+    std::vector<WaitingPtr> wake;
+    bool nudge = false;
+    StreamCounters gone;
+    {
+      const std::lock_guard directory_lock(directory_mutex);
+      gone = retired;
+      for (Cell* cell : oldest_first) {
         const std::lock_guard lock(cell->mutex);
         if (cell->core == nullptr) {
           visit(*cell, cell->counted);
@@ -368,12 +379,13 @@ struct BasicBroker<Rules>::Impl {
         visit(*cell, attempt.core.counters());
         End(attempt);
         cell->trimming &= !attempt.trim;
-        wake = std::move(attempt.wake);
-        nudge = attempt.nudge;
+        wake.insert(wake.end(), attempt.wake.begin(), attempt.wake.end());
+        nudge |= attempt.nudge;
       }
-      Notify(wake);
-      if (nudge) Nudge();
     }
+    Notify(wake);
+    if (nudge) Nudge();
+    return gone;
   }
 
   // --- Waking ---
@@ -401,6 +413,19 @@ struct BasicBroker<Rules>::Impl {
   }
   void ChooseWakesAmong(Cell& cell, std::vector<WaitingPtr>& wake) {
     if (cell.core == nullptr || cell.core->deleted()) return WakeAll(cell, wake);
+    // A sleeper's own clock wakes it at its deadline, unless that clock has gone back meanwhile.
+    if (cell.core->now() >= cell.soonest_deadline) {
+      cell.soonest_deadline = Instant::Max();
+      for (const auto& [id, queue] : cell.queues) {
+        for (const WaitingPtr& waiting : queue) {
+          if (cell.core->now() >= waiting->deadline) {
+            Wake(waiting, wake);
+          } else {
+            cell.soonest_deadline = std::min(cell.soonest_deadline, waiting->deadline);
+          }
+        }
+      }
+    }
     for (const auto& [id, queue] : cell.queues) {
       const Sub* subscription = cell.core->Find(id);
       if (subscription == nullptr) {
@@ -503,6 +528,8 @@ struct BasicBroker<Rules>::Impl {
         Erase(id);
         continue;
       }
+      // A stream that was just loaded may not have seen what other calls have.
+      now = std::max(now, latest.load(std::memory_order_relaxed));
       Attempt attempt = Begin(*cell, now);
       Answer answer = body(attempt, made_room);
       End(attempt);
@@ -527,10 +554,7 @@ struct BasicBroker<Rules>::Impl {
       absl::Status status;
       if (!durable && attempt.then != Attempt::Then::kSleep) {
         status = store.Wait(ticket);
-        if (status.ok()) {
-          const std::lock_guard again(cell->mutex);
-          if (cell->epoch == epoch) cell->durable = std::max(cell->durable, ticket.sequence);
-        }
+        if (status.ok()) NoteDurable(*cell, epoch, ticket);
       }
       if (attempt.trim) Trim(*cell, id, epoch, *attempt.trim, status.ok());
       if (!status.ok()) {
@@ -710,7 +734,10 @@ struct BasicBroker<Rules>::Impl {
       lock.unlock();
       if (ticket.durable) return info;
       const absl::Status status = store.Wait(ticket);
-      if (status.ok()) return info;
+      if (status.ok()) {
+        NoteDurable(*cell, epoch, ticket);
+        return info;
+      }
       Recover(*cell, epoch);
       (void)GetInfo(id);  // Takes it out of the directory if the store does not have it.
       if (ReasonOf(status) != Reason::kRaceLost) return Failure(status);
@@ -744,6 +771,7 @@ struct BasicBroker<Rules>::Impl {
     if (waiting->queued) return;
     cell.queues[id].push_back(waiting);
     waiting->queued = true;
+    cell.soonest_deadline = std::min(cell.soonest_deadline, waiting->deadline);
   }
   static void Dequeue(Cell& cell, SubscriptionId id, const WaitingPtr& waiting) {
     if (waiting == nullptr || !waiting->queued) return;
@@ -802,6 +830,8 @@ struct BasicBroker<Rules>::Impl {
     if (waiting == nullptr) return Batch();
     if (shutting_down.load(std::memory_order_acquire)) return Refusal(Reason::kCancelled);
     if (core.now() >= waiting->deadline) return Batch();
+    // The host's next deadline may be this call's now.
+    attempt.nudge |= !waiting->queued && waiting->deadline < Instant::Max();
     Enqueue(cell, id, waiting);
     waiting->until = waiting->deadline;
     if (IsFirst(cell, id, waiting)) {
@@ -983,23 +1013,21 @@ template <class Rules>
 Stats BasicBroker<Rules>::GetStats() {
   Stats stats;
   StreamCounters counters;
-  impl_->VisitAll(impl_->See(), [&](auto& cell, const StreamCounters& counted) {
-    Impl::Add(counted, counters);
-    if (cell.core == nullptr || cell.core->deleted()) return;
-    const Log& log = cell.core->log();
-    ++stats.streams;
-    stats.records += log.end() - log.begin();
-    stats.bytes += static_cast<uint64_t>(log.footprint());
-    stats.subscriptions += cell.core->subscriptions().size();
-    for (const auto& subscription : cell.core->subscriptions()) {
-      stats.active_leases += subscription->active_leases();
-    }
-    for (const auto& [subscription, queue] : cell.queues) stats.waiters += queue.size();
-  });
-  {
-    const std::lock_guard lock(impl_->directory_mutex);
-    Impl::Add(impl_->retired, counters);
-  }
+  const StreamCounters gone =
+      impl_->VisitAll(impl_->See(), [&](auto& cell, const StreamCounters& counted) {
+        Impl::Add(counted, counters);
+        if (cell.core == nullptr || cell.core->deleted()) return;
+        const Log& log = cell.core->log();
+        ++stats.streams;
+        stats.records += log.end() - log.begin();
+        stats.bytes += static_cast<uint64_t>(log.footprint());
+        stats.subscriptions += cell.core->subscriptions().size();
+        for (const auto& subscription : cell.core->subscriptions()) {
+          stats.active_leases += subscription->active_leases();
+        }
+        for (const auto& [subscription, queue] : cell.queues) stats.waiters += queue.size();
+      });
+  Impl::Add(gone, counters);
   stats.bytes_allocated = impl_->core_settings.pool->bytes_allocated();
   stats.produced = counters.produced;
   stats.delivered = counters.delivered;

@@ -85,6 +85,7 @@ class StreamCore {
       const absl::StatusOr<DecodedChange> change = DecodedChange::Decode(bytes);
       if (!change.ok() || !core->Apply(**change)) return nullptr;
     }
+    core->counters_ = {};  // What is replayed was counted when it happened.
     return core->created_ ? std::move(core) : nullptr;
   }
 

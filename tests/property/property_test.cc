@@ -1,0 +1,122 @@
+// Random programs on the Broker and on a naive model of the contract, compared after every
+// operation.
+//
+// LESSOR_SEED is the seed of the first program (each one after it has the next), LESSOR_ROUNDS the
+// number of programs. A failure prints a short program and the line that repeats it.
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "catch.h"
+#include "fmt/format.h"
+#include "lessor/broker.h"
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+// g++ 12 follows a null pointer to where it is never used.
+#pragma GCC diagnostic ignored "-Wnonnull"
+#endif
+#include "lessor/broker_impl.h"
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#include "lessor/change.h"
+#include "lessor/core/rules.h"
+#include "lessor/policy.h"
+#include "lessor/record.h"
+#include "lessor/time.h"
+#include "property/harness.h"
+
+namespace lessor_tests {
+namespace {
+
+using lessor::Instant;
+using lessor::Millis;
+using lessor::StreamPolicy;
+
+constexpr uint64_t kDefaultSeed = 20'261'001;
+constexpr uint64_t kDefaultRounds = 1'000;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Every rule of StandardRules, wrong one at a time.
+struct WrongRules : lessor::StandardRules {
+  enum Wrong {
+    kNothing,
+    kIsActive,
+    kLeaseEnd,
+    kAtLeaseLimit,
+    kLateSettleCounts,
+    kMayExtendOthers,
+    kMayShareBatch,
+    kIsRetained,
+    kTimestamp,
+    kStartOffset,
+  };
+  static inline Wrong wrong = kNothing;
+
+  static bool IsActive(Instant now, Instant leased_until) {
+    return wrong == kIsActive ? now <= leased_until : StandardRules::IsActive(now, leased_until);
+  }
+  static Instant LeaseEnd(Instant now, Millis lease) {
+    return StandardRules::LeaseEnd(now, lease) + Millis{wrong == kLeaseEnd ? 1 : 0};
+  }
+  static bool AtLeaseLimit(uint64_t active_leases, int64_t limit) {
+    return StandardRules::AtLeaseLimit(active_leases, wrong == kAtLeaseLimit ? limit + 1 : limit);
+  }
+  static bool LateSettleCounts(const StreamPolicy& policy) {
+    return wrong == kLateSettleCounts || StandardRules::LateSettleCounts(policy);
+  }
+  static bool MayExtend(bool active, bool holder) {
+    return StandardRules::MayExtend(active, holder || wrong == kMayExtendOthers);
+  }
+  static bool MayShareBatch(const StreamPolicy& policy, bool same_group) {
+    return wrong == kMayShareBatch || StandardRules::MayShareBatch(policy, same_group);
+  }
+  static bool IsRetained(Instant timestamp, Millis retention, Instant now) {
+    return StandardRules::IsRetained(timestamp, retention,
+                                     wrong == kIsRetained ? now + Millis{-1} : now);
+  }
+  static Instant Timestamp(Instant now, Instant newest) {
+    return StandardRules::Timestamp(now, newest) + Millis{wrong == kTimestamp ? 1 : 0};
+  }
+  static lessor::Offset StartOffset(lessor::StartAt start_at, lessor::Offset begin,
+                                    lessor::Offset end) {
+    return wrong == kStartOffset ? begin : StandardRules::StartOffset(start_at, begin, end);
+  }
+};
+
+TEST_CASE("the broker answers as a naive model of the contract does", "[property]") {
+  const uint64_t seed = FromEnvironment("LESSOR_SEED", kDefaultSeed);
+  const uint64_t rounds = FromEnvironment("LESSOR_ROUNDS", kDefaultRounds);
+  const Checks checks{.open = &Open<lessor::StandardRules>, .core = true};
+  for (uint64_t round = 0; round < rounds; ++round) {
+    const std::optional<Failure> failure = RunRandomProgram(checks, seed + round);
+    if (failure) FAIL("\n" << Show(*failure));
+  }
+  SUCCEED();
+}
+
+TEST_CASE("random programs find every wrong rule", "[property]") {
+  const auto wrong = static_cast<WrongRules::Wrong>(GENERATE(range(
+      static_cast<int>(WrongRules::kIsActive), static_cast<int>(WrongRules::kStartOffset) + 1)));
+  WrongRules::wrong = wrong;
+  const Checks checks{.open = &Open<WrongRules>, .core = false};
+  std::optional<Failure> failure;
+  for (uint64_t round = 0; round < kDefaultRounds && !failure; ++round) {
+    failure = RunRandomProgram(checks, kDefaultSeed + round);
+  }
+  WrongRules::wrong = WrongRules::kNothing;
+  INFO("rule " << wrong);
+  REQUIRE(failure.has_value());
+  INFO(Show(*failure));
+  CHECK(failure->program.size() <= 8);
+}
+
+}  // namespace
+}  // namespace lessor_tests
