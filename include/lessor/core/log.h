@@ -110,14 +110,23 @@ class Log {
     return begin_ != before;
   }
 
-  /// Forgets segments that lie wholly before begin() and `floor`.
+  /// True if the first segment lies wholly before begin().
+  bool HasGone() const { return head_ < entries_.size() && entries_[head_].end() <= begin_; }
+
+  /// Lets go of the bytes of segments that lie wholly before begin(), and forgets those that lie
+  /// before `floor` too. In between, leases hold the bytes that they need; what is known of the
+  /// segments goes into snapshots, so that the leases can be served after a restart.
   void DropBelow(Offset floor) {
-    floor = std::min(floor, begin_);
-    while (head_ < entries_.size() && entries_[head_].end() <= floor) entries_[head_++] = Entry();
+    for (; gone_ < entries_.size() && entries_[gone_].end() <= begin_; ++gone_) {
+      entries_[gone_].segment = SegmentRef();
+      entries_[gone_].growing = false;
+    }
+    while (head_ < gone_ && entries_[head_].end() <= floor) entries_[head_++] = Entry();
     if (head_ * 2 < entries_.size()) return;
     // Half of the entries are empty: moving the others costs less than they took to fill.
     entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(head_));
     hint_ -= std::min(hint_, head_);
+    gone_ -= head_;
     head_ = 0;
   }
   /// The first offset that a segment is kept for; end() if none is.
@@ -192,11 +201,12 @@ class Log {
     return true;
   }
 
-  std::vector<SegmentIndex> Index() const {
+  /// What is known of the segments that do not lie wholly before `floor`.
+  std::vector<SegmentIndex> Index(Offset floor) const {
     std::vector<SegmentIndex> all;
     for (size_t at = head_; at < entries_.size(); ++at) {
       const Entry& entry = entries_[at];
-      all.push_back({entry.base, entry.runs});
+      if (entry.end() > floor) all.push_back({entry.base, entry.runs});
     }
     return all;
   }
@@ -247,6 +257,7 @@ class Log {
   std::shared_ptr<SegmentPool> pool_;
   std::vector<Entry> entries_;  ///< From head_ on; those before are empty.
   size_t head_ = 0;
+  size_t gone_ = 0;          ///< Entries before it have left, and have no bytes.
   mutable size_t hint_ = 0;  ///< Where the last search ended.
   Offset begin_ = 0;
   size_t begin_run_ = 0;  ///< The run of begin_, unless the log is empty.

@@ -307,7 +307,7 @@ class StreamCore {
                             .begin = log_.begin(),
                             .end = log_.end(),
                             .last_timestamp = log_.newest(),
-                            .segments = log_.Index(),
+                            .segments = log_.Index(Floor()),
                             .subscriptions = {}};
     for (const auto& subscription : subscriptions_) {
       snapshot.subscriptions.push_back(Advanced(subscription->id())->Snapshot());
@@ -332,6 +332,7 @@ class StreamCore {
       bool ok = false;
       subscriptions_.push_back(std::make_unique<Sub>(subscription, now_, ok));
       if (!ok || subscription.next > snapshot.end) return false;
+      if (subscriptions_.back()->LowestLeased() < log_.first_kept()) return false;
       NoteLeaseEnd(*subscriptions_.back());
     }
     return true;
@@ -392,14 +393,8 @@ class StreamCore {
         std::min(next_lease_end_, subscription.NextLeaseEnd().value_or(Instant::Max()));
   }
 
-  /// Leases hold the memory of their own records, except those that have not got it yet.
   void DropSegments() {
-    Offset floor = log_.begin();
-    if (log_.first_kept() >= floor) return;
-    for (const auto& subscription : subscriptions_) {
-      if (subscription->Unmaterialized()) floor = std::min(floor, subscription->LowestLeased());
-    }
-    log_.DropBelow(floor);
+    if (log_.HasGone()) log_.DropBelow(Floor());
   }
 
   bool ApplyWhat(const change::StreamCreated& created) {

@@ -328,14 +328,6 @@ class SubscriptionCore {
     return known;
   }
 
-  /// True while some active lease's bytes are not in memory, so that the log must keep its
-  /// segments.
-  bool Unmaterialized() const {
-    bool missing = false;
-    leases_.ForEachActive([&](uint32_t index) { missing |= leases_[index].what.pieces.empty(); });
-    return missing;
-  }
-
   SubscriptionSnapshot Snapshot() const {
     SubscriptionSnapshot snapshot{.id = id_,
                                   .name = name_,
