@@ -159,9 +159,9 @@ TEST_CASE("a stop requested before the call cancels it at once", "[waiting]") {
   CHECK(ReasonOf(answer) == Reason::kCancelled);
   CHECK(world.clock.calls() == 0);
   world.Produce();
-  CHECK(ReasonOf(world.subscription.Consume({.worker = "w",
-                                             .wait_until = absl::InfiniteFuture(),
-                                             .stop = stop.get_token()})) == Reason::kCancelled);
+  CHECK(ReasonOf(world.subscription.Consume(
+            {.worker = "w", .wait_until = absl::InfiniteFuture(), .stop = stop.get_token()})) ==
+        Reason::kCancelled);
   CHECK(world.broker->GetStats().leases == 0);
 }
 
@@ -169,9 +169,8 @@ TEST_CASE("bad arguments are refused before any waiting", "[waiting][S12]") {
   World world;
   std::stop_source stop;
   stop.request_stop();
-  CHECK(ReasonOf(world.subscription.Consume({.worker = "",
-                                             .wait_until = absl::InfiniteFuture(),
-                                             .stop = stop.get_token()})) ==
+  CHECK(ReasonOf(world.subscription.Consume(
+            {.worker = "", .wait_until = absl::InfiniteFuture(), .stop = stop.get_token()})) ==
         Reason::kInvalidArgument);
   CHECK(ReasonOf(world.subscription.Consume(
             {.worker = "w", .max_records = 0, .wait_until = absl::InfiniteFuture()})) ==
@@ -210,8 +209,7 @@ TEST_CASE("a waiting consume ends exactly at its deadline with the empty batch",
   CHECK(world.broker->GetStats().waiters == 0);
 }
 
-TEST_CASE("a call made at the deadline does not wait, and one made 1 ms before does",
-          "[waiting]") {
+TEST_CASE("a call made at the deadline does not wait, and one made 1 ms before does", "[waiting]") {
   World world;
   const absl::Time deadline = world.start + absl::Seconds(5);
   world.clock.AdvanceTo(deadline);
@@ -279,13 +277,12 @@ TEST_CASE("a deadline that the Broker has seen pass is over, wherever the clock 
   world.clock.Advance(absl::Seconds(10));
   REQUIRE(world.subscription.GetPosition().ok());
   world.clock.Advance(-absl::Seconds(10));
-  CHECK(IsEmptyBatch(world.subscription.Consume(
-      {.worker = "w", .wait_until = world.start + absl::Seconds(9)})));
+  CHECK(IsEmptyBatch(
+      world.subscription.Consume({.worker = "w", .wait_until = world.start + absl::Seconds(9)})));
   CHECK(world.clock.calls() == 0);
 }
 
-TEST_CASE("a waiting consume ends once another call has seen its deadline pass",
-          "[waiting][S26]") {
+TEST_CASE("a waiting consume ends once another call has seen its deadline pass", "[waiting][S26]") {
   // The clock shows the later time only to the second caller, then goes back.
   class ExcursionClock final : public CountingClock {
    public:
@@ -363,8 +360,8 @@ TEST_CASE("a worker that holds a lease is served at once, past those who wait", 
   const lessor::Batch held = world.Lease("holder");
   world.Block("x");
   world.clock.Advance(absl::Seconds(1));
-  const auto again = world.subscription.Consume(
-      {.worker = "holder", .wait_until = absl::InfiniteFuture()});
+  const auto again =
+      world.subscription.Consume({.worker = "holder", .wait_until = absl::InfiniteFuture()});
   REQUIRE(again.ok());
   CHECK(again->id() == held.id());
   CHECK(again->leased_until() == held.leased_until() + absl::Seconds(1));

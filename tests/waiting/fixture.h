@@ -191,18 +191,15 @@ struct BasicWorld {
   size_t Launch(std::string worker, absl::Time wait_until = absl::InfiniteFuture(),
                 int64_t max_records = 1, std::stop_token stop = {}) {
     return calls.Start([this, worker = std::move(worker), wait_until, max_records, stop] {
-      return subscription.Consume({.worker = worker,
-                                   .max_records = max_records,
-                                   .wait_until = wait_until,
-                                   .stop = stop});
+      return subscription.Consume(
+          {.worker = worker, .max_records = max_records, .wait_until = wait_until, .stop = stop});
     });
   }
   /// The same, and returns once it is blocked.
   size_t Block(std::string worker, absl::Time wait_until = absl::InfiniteFuture(),
                int64_t max_records = 1, std::stop_token stop = {}) {
     const int calls_before = clock.calls();
-    const size_t number =
-        Launch(std::move(worker), wait_until, max_records, std::move(stop));
+    const size_t number = Launch(std::move(worker), wait_until, max_records, std::move(stop));
     clock.AwaitCalls(calls_before + 1);
     return number;
   }

@@ -189,8 +189,7 @@ TEST_CASE("a woken waiter whose deadline passes meanwhile is still served", "[wa
   CHECK(IsRecord(world.calls.AnswerOf(second), 1));
 }
 
-TEST_CASE("when the first in line gives up, the next one minds the lease ends",
-          "[waiting][fifo]") {
+TEST_CASE("when the first in line gives up, the next one minds the lease ends", "[waiting][fifo]") {
   World world;
   world.Produce();
   const lessor::Batch leased = world.Lease("dead");

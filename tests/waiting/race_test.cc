@@ -72,8 +72,7 @@ TEST_CASE("no produce is lost on a consume that begins to wait", "[waiting][race
   CHECK(bare.subscription.GetPosition()->committed == kRounds);
 }
 
-TEST_CASE("no record is lost among several who wait and several who produce",
-          "[waiting][race]") {
+TEST_CASE("no record is lost among several who wait and several who produce", "[waiting][race]") {
   Bare bare(lessor::SystemClock());
   constexpr int kProducers = 2;
   constexpr int kConsumers = 4;
@@ -85,10 +84,8 @@ TEST_CASE("no record is lost among several who wait and several who produce",
     threads.emplace_back([&, c] {
       const std::string worker = "w" + std::to_string(c);
       for (;;) {
-        const auto batch = bare.subscription.Consume({.worker = worker,
-                                                      .max_records = 1,
-                                                      .wait_until = kForEver,
-                                                      .stop = stop.get_token()});
+        const auto batch = bare.subscription.Consume(
+            {.worker = worker, .max_records = 1, .wait_until = kForEver, .stop = stop.get_token()});
         if (!batch.ok()) return;
         (void)bare.subscription.Ack(*batch, worker);
         if (++taken == kRecords) stop.request_stop();
@@ -124,10 +121,8 @@ TEST_CASE("no end of a lease is lost on those who wait for one", "[waiting][race
       ++ready;
       while (ready < 3) std::this_thread::yield();
       for (int i = 0;; ++i) {
-        const auto batch = bare.subscription.Consume({.worker = worker,
-                                                      .max_records = 1,
-                                                      .wait_until = kForEver,
-                                                      .stop = stop.get_token()});
+        const auto batch = bare.subscription.Consume(
+            {.worker = worker, .max_records = 1, .wait_until = kForEver, .stop = stop.get_token()});
         if (!batch.ok()) return;
         if (i % 3 == 0) {
           (void)bare.subscription.Nack(*batch, worker);

@@ -66,8 +66,12 @@ TEST_CASE("the wake-up callback is called when records may have become available
         [&] { (void)world.stream.ListLeases(); },
         [&] { (void)world.broker->GetStats(); },
         [&] { (void)world.broker->NextDeadline(); },
-        [&] { (void)world.subscription.Extend(lessor::BatchId{1, 1}, "w"); },
-        [&] { (void)world.subscription.Ack(lessor::BatchId{1, 1}, "w"); },
+        [&] {
+          (void)world.subscription.Extend(lessor::BatchId{1, 1}, "w");
+        },
+        [&] {
+          (void)world.subscription.Ack(lessor::BatchId{1, 1}, "w");
+        },
     };
     world.Produce();
     for (const auto& read : reads) {
