@@ -86,7 +86,8 @@ Generator::Generator(const Setup& setup, uint64_t seed)
     : random_(seed),
       setup_(setup),
       length_(20 + random_.Below(random_.OneIn(3) ? 600 : 200)),
-      big_records_(random_.OneIn(20)) {}
+      big_records_(random_.OneIn(20)),
+      restarts_often_(random_.OneIn(4)) {}
 
 void Generator::PickStream(const Model& model, Operation& operation) {
   std::vector<Label> alive;
@@ -238,7 +239,7 @@ Operation Generator::Next(const Model& model, Label label) {
   Operation operation;
   operation.label = label;
   // Something to work with first.
-  uint64_t kind = random_.Below(100);
+  uint64_t kind = restarts_often_ && random_.OneIn(7) ? 90 : random_.Below(100);
   if (streams_.empty()) kind = 99;
   if (!streams_.empty() && subscriptions_.empty()) kind = 96;
   if (kind < 28) {

@@ -40,6 +40,7 @@ class Generator {
   Setup setup_;
   size_t length_;
   bool big_records_;
+  bool restarts_often_;
   std::vector<Label> streams_, subscriptions_,
       consumes_;  ///< All operations that tried to make one.
 };

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,7 @@
 #include "lessor/error.h"
 #include "lessor/ids.h"
 #include "lessor/record.h"
+#include "lessor/segment.h"
 #include "lessor/segment_pool.h"
 #include "lessor/service.h"
 #include "lessor/store.h"
@@ -48,9 +50,20 @@ int64_t Ms(absl::Time time) {
   return time == absl::InfiniteFuture() ? INT64_MAX : absl::ToUnixMillis(time);
 }
 
-// Keeps every change ever submitted.
+lessor::CoreSettings CoreSettingsOf(const Setup& setup) {
+  return {setup.limits, setup.policy, lessor::CeilToMillis(setup.limits.lease),
+          lessor::SegmentPool::Create(4)};
+}
+
+using StandardCore = lessor::StreamCore<lessor::StandardRules>;
+
+// Keeps every change ever submitted. Loads them, or a snapshot of the state after some of them and
+// the rest.
 class RecordingStore final : public lessor::Store {
  public:
+  RecordingStore(const Setup& setup, bool snapshots)
+      : settings_(CoreSettingsOf(setup)), snapshots_(snapshots) {}
+
   absl::StatusOr<std::vector<Loaded>> Load() override {
     std::vector<Loaded> all;
     for (const StreamId stream : created_) {
@@ -71,8 +84,30 @@ class RecordingStore final : public lessor::Store {
     return {.stream = stream, .sequence = changes.size()};
   }
   absl::Status Wait(const Ticket&) override { return absl::OkStatus(); }
-  absl::StatusOr<lessor::SegmentRef> Read(StreamId, lessor::Offset, lessor::SegmentPool&) override {
-    return lessor::MakeError(Reason::kReadFailed, "replayed segments have their bytes");
+  // Fills the segment anew, from the changes.
+  absl::StatusOr<lessor::SegmentRef> Read(StreamId stream, lessor::Offset base,
+                                          lessor::SegmentPool& pool) override {
+    lessor::Offset end = base;
+    for (const lessor::SegmentIndex& index : segments_[stream]) {
+      if (index.base == base) end = base + index.runs.back().end;
+    }
+    lessor::SegmentRef segment;
+    for (const std::string& bytes : changes_[stream]) {
+      const auto change = lessor::DecodedChange::Decode(bytes);
+      if (!change.ok()) return change.status();
+      const auto* appended = std::get_if<lessor::change::Appended>(&(*change)->what);
+      if (appended == nullptr) continue;
+      lessor::Offset offset = appended->first;
+      for (const lessor::Record& record : appended->records) {
+        if (offset == base) {
+          segment = pool.New(base, appended->timestamp, lessor::Segment::Footprint(record));
+        }
+        if (offset >= base && offset < end) segment->Append({&record, 1}, appended->timestamp);
+        ++offset;
+      }
+    }
+    if (segment && segment->count() == end - base) return segment;
+    return lessor::MakeError(Reason::kReadFailed, "no such segment was ever in a snapshot");
   }
   absl::StatusOr<bool> Trim(StreamId, lessor::Offset, size_t) override { return false; }
 
@@ -82,12 +117,29 @@ class RecordingStore final : public lessor::Store {
  private:
   Loaded LoadedOf(StreamId stream) {
     const std::vector<std::string>& changes = changes_[stream];
-    return {.stream = stream, .sequence = changes.size(), .snapshot = {}, .tail = changes};
+    Loaded loaded{.stream = stream, .sequence = changes.size(), .snapshot = {}, .tail = changes};
+    const uint64_t mixed = Mix(changes.size());
+    if (!snapshots_ || mixed % 4 == 0) return loaded;
+    // Mostly a recent one.
+    const uint64_t back = (mixed >> 2U) % (mixed % 4 == 1 ? changes.size() : 8);
+    const auto cut =
+        static_cast<std::ptrdiff_t>(changes.size() - std::min(back, changes.size() - 1));
+    loaded.tail.resize(static_cast<size_t>(cut));
+    const auto core = StandardCore::Restore(settings_, loaded);
+    if (core == nullptr) return loaded;  // And so the replay fails in the broker too.
+    loaded.snapshot = core->Snapshot();
+    loaded.tail.assign(changes.begin() + cut, changes.end());
+    segments_[stream] = loaded.snapshot->segments;
+    return loaded;
   }
+
+  const lessor::CoreSettings settings_;
+  const bool snapshots_;
 
   std::vector<StreamId> created_;
   std::map<StreamId, bool> deleted_;
   std::map<StreamId, std::vector<std::string>> changes_;
+  std::map<StreamId, std::vector<lessor::SegmentIndex>> segments_;  ///< Of the last snapshot.
   bool sequence_is_wrong_ = false;
 };
 
@@ -115,9 +167,9 @@ class Payload {
 // One broker, and the ids that it gave to what operations made.
 class Side {
  public:
-  // With a store it restarts; without, it only sees the time then.
-  Side(const Setup& setup, const OpenBroker& open, bool with_store)
-      : setup_(setup), open_(open), with_store_(with_store) {
+  // With a store it restarts, if told so from snapshots too; without, it only sees the time then.
+  Side(const Setup& setup, const OpenBroker& open, bool with_store, bool snapshots)
+      : setup_(setup), open_(open), with_store_(with_store), store_(setup, snapshots) {
     Reopen();
   }
 
@@ -387,11 +439,9 @@ std::string Show(const lessor::StreamSnapshot& snapshot) {
 // The bare core of each stream, driven by hand: it decides what the broker decides.
 class CoreSide {
  public:
-  using Core = lessor::StreamCore<lessor::StandardRules>;
+  using Core = StandardCore;
 
-  explicit CoreSide(const Setup& setup)
-      : settings_{setup.limits, setup.policy, lessor::CeilToMillis(setup.limits.lease),
-                  lessor::SegmentPool::Create(4)} {}
+  explicit CoreSide(const Setup& setup) : settings_(CoreSettingsOf(setup)) {}
 
   // Runs what `broker` has just answered. An error if they differ.
   std::string Run(const Operation& operation, int64_t now_ms, Side& broker) {
@@ -582,8 +632,8 @@ class Run {
       : setup_(setup),
         checks_(checks),
         model_(setup_),
-        watched_(setup_, checks_.open, true),
-        left_alone_(setup_, checks_.open, false),
+        watched_(setup_, checks_.open, true, checks_.core),
+        left_alone_(setup_, checks_.open, false, false),
         core_(setup_) {}
 
   const Model& model() const { return model_; }

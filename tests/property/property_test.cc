@@ -37,7 +37,7 @@ using lessor::Millis;
 using lessor::StreamPolicy;
 
 constexpr uint64_t kDefaultSeed = 20'261'001;
-constexpr uint64_t kDefaultRounds = 4'000;
+constexpr uint64_t kDefaultRounds = 2'500;
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
