@@ -548,7 +548,7 @@ struct BasicBroker<Rules>::Impl {
       } else if (attempt.then == Attempt::Then::kSleep) {
         clock.Wait(waiting->waiter, TimeOrNever(until));
         now = See();
-      } else if (attempt.then == Attempt::Then::kRead) {
+      } else if (attempt.then == Attempt::Then::kRead && read_status != nullptr) {
         *read_status = ReadSegment(*cell, id, epoch, attempt.need);
       }
       absl::Status status;

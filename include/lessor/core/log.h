@@ -113,11 +113,12 @@ class Log {
   /// True if the first segment lies wholly before begin().
   bool HasGone() const { return head_ < entries_.size() && entries_[head_].end() <= begin_; }
 
-  /// Lets go of the bytes of segments that lie wholly before begin(), and forgets those that lie
-  /// before `floor` too. In between, leases hold the bytes that they need; what is known of the
-  /// segments goes into snapshots, so that the leases can be served after a restart.
-  void DropBelow(Offset floor) {
-    for (; gone_ < entries_.size() && entries_[gone_].end() <= begin_; ++gone_) {
+  /// Lets go of the bytes of segments that lie wholly before begin() and `bytes_floor`, and forgets
+  /// those that lie before `floor` too. In between, leases hold the bytes that they need; what is
+  /// known of the segments goes into snapshots, so that the leases can be served after a restart.
+  void DropBelow(Offset floor, Offset bytes_floor = UINT64_MAX) {
+    for (; gone_ < entries_.size() && entries_[gone_].end() <= std::min(begin_, bytes_floor);
+         ++gone_) {
       entries_[gone_].segment = SegmentRef();
       entries_[gone_].growing = false;
     }

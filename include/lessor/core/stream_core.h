@@ -394,7 +394,14 @@ class StreamCore {
   }
 
   void DropSegments() {
-    if (log_.HasGone()) log_.DropBelow(Floor());
+    if (!log_.HasGone()) return;
+    // A lease whose bytes are not all in memory yet has none of its own: the log keeps what is, as
+    // a store can be asked for segments of its snapshot only.
+    Offset bytes_floor = log_.begin();
+    for (const auto& subscription : subscriptions_) {
+      bytes_floor = std::min(bytes_floor, subscription->LowestUnmaterialized());
+    }
+    log_.DropBelow(Floor(), bytes_floor);
   }
 
   bool ApplyWhat(const change::StreamCreated& created) {

@@ -328,6 +328,17 @@ class SubscriptionCore {
     return known;
   }
 
+  /// The lowest offset in an active lease whose bytes were not all in memory yet; the largest
+  /// offset if there is none.
+  Offset LowestUnmaterialized() const {
+    Offset lowest = UINT64_MAX;
+    leases_.ForEachActive([&](uint32_t index) {
+      const Lease& lease = leases_[index].what;
+      if (lease.pieces.empty()) lowest = std::min(lowest, lease.ranges.front().first);
+    });
+    return lowest;
+  }
+
   SubscriptionSnapshot Snapshot() const {
     SubscriptionSnapshot snapshot{.id = id_,
                                   .name = name_,
