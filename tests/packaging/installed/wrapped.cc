@@ -1,0 +1,3 @@
+#include "serve.h"
+
+int main() { return Serve("two croissants") == "two croissants" ? 0 : 1; }
