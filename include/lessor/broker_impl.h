@@ -674,7 +674,8 @@ struct BasicBroker<Rules>::Impl {
 
   /// Puts a new stream into the directory and submits its creation. False if the name is taken, by
   /// `conflict`, or if there is no room for it.
-  bool Add(StreamId id, const change::StreamCreated& created, Instant now, StreamId& conflict) {
+  bool Add(StreamId id, const change::StreamCreated& created, Instant now, StreamId& conflict,
+           Store::Ticket& ticket) {
     const std::string folded = FoldCase(created.name);
     const std::lock_guard directory_lock(directory_mutex);
     if (const auto found = by_name.find(folded); found != by_name.end()) {
@@ -688,6 +689,7 @@ struct BasicBroker<Rules>::Impl {
     cell.core = std::make_unique<Core>(core_settings);
     Attempt attempt = Begin(cell, now);
     Commit(attempt, created);
+    ticket = cell.last;
     by_id.emplace(id, &cell);
     by_name.emplace(folded, &cell);
     oldest_first.push_back(&cell);
@@ -711,7 +713,8 @@ struct BasicBroker<Rules>::Impl {
         return MakeError(Reason::kInternal, "the id source repeats itself");
       }
       StreamId conflict;
-      if (!Add(id, created, now, conflict)) {
+      Store::Ticket ticket;
+      if (!Add(id, created, now, conflict, ticket)) {
         // Refuse only for what is durable: looking at it waits for that, or makes it go.
         if (conflict) {
           const absl::Status status = GetInfo(conflict).status();
@@ -728,7 +731,6 @@ struct BasicBroker<Rules>::Impl {
       }
       auto [cell, lock] = LockCell(id);
       if (cell == nullptr || cell->core == nullptr) continue;  // Found not to have come to be.
-      const Store::Ticket ticket = cell->last;
       const uint64_t epoch = cell->epoch;
       const StreamInfo info = InfoOf(id, *cell->core);
       lock.unlock();
