@@ -26,8 +26,7 @@ std::string SentenceOf(const Explanation& explanation, Instant now) {
   std::string sentence;
   switch (explanation.answer) {
     case Answer::kRecords:
-      sentence = fmt::format("{} available from offset {} on", Count(position.available, "record"),
-                             position.committed);
+      sentence = fmt::format("{} available", Count(position.available, "record"));
       if (position.active_leases > 0) {
         sentence += fmt::format("; {} more leased under {}", position.leased, leases);
       }
@@ -36,7 +35,7 @@ std::string SentenceOf(const Explanation& explanation, Instant now) {
       sentence = "nothing has been produced since the subscription started";
       break;
     case Answer::kCaughtUp:
-      sentence = fmt::format("everything up to offset {} is processed", position.end);
+      sentence = fmt::format("nothing is left to deliver up to offset {}", position.end);
       break;
     case Answer::kAllLeased:
       sentence = fmt::format("all {} left are leased under {}; the first lease ends in {}",

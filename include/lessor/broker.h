@@ -103,7 +103,7 @@ class BasicBroker final : public Service {
   /// ends it. It is kept until its last call has returned, which may be after this has.
   ///
   /// Threads: called on the thread whose operation caused it, under no lock, from several at once.
-  ///   It may call the Broker; posting an event to the loop is what it is for.
+  ///   It may call the Broker, though not Shutdown; posting an event to the loop is what it is for.
   void SetWakeUp(std::function<void()> wake_up);
 
   /// Ends every blocked call, and every later wait, with Reason::kCancelled; returns when no thread

@@ -45,7 +45,8 @@ struct Limits {
 
   /// Bytes that all streams of the Broker may hold: for each retained record its content, its
   /// headers and 8 bytes (16 + 8 a header more where it has headers). Default: no limit. Beyond:
-  /// Reason::kFull. Memory above it: blocks not yet full or not yet reclaimed (up to 512 KiB a
+  /// Reason::kFull. Memory above it: blocks badly filled (records of half a block take up to
+  /// twice their size), not yet full or not yet reclaimed (up to 512 KiB a
   /// stream), spare blocks (16 MiB), and records that leases pin after retention removed them (at
   /// most max_active_leases x max_batch_bytes a subscription). Spec: S31.
   int64_t max_bytes_held = std::numeric_limits<int64_t>::max();

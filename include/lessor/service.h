@@ -89,7 +89,7 @@ struct ConsumeRequest {
   /// Absent: answer at once. Given: while there is nothing to deliver, or no lease to be had, wait
   /// until the service's clock reaches it; then the answer is the empty batch.
   std::optional<absl::Time> wait_until = std::nullopt;
-  /// Ends the waiting early, with Reason::kCancelled.
+  /// Once requested, ends the call with Reason::kCancelled, before or while it waits.
   std::stop_token stop = {};
 };
 
