@@ -40,6 +40,8 @@ struct BrokerOptions {
 
 /// Counts of one Broker. Gauges are exact at the instant of the call, stream by stream; counters
 /// run from the Broker's making and never decrease, deletions included.
+///
+/// Counters count what was decided: a change that a failing store then lost stays counted.
 struct Stats {
   // Held now.
   uint64_t streams = 0;
